@@ -66,7 +66,7 @@ type Why struct {
 	// Reason is the most important reason, and Message says the same in one line.
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
-	// Next is what a user can do about it, empty if there is nothing to do but wait.
+	// Next is the next step for a user, empty if there is nothing to do but wait.
 	Next string `json:"next,omitempty"`
 	// Evidence is what the answer is based on, the most important first.
 	Evidence []string `json:"evidence,omitempty"`

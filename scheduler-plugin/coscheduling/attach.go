@@ -32,7 +32,7 @@ import (
 // scheduler is made and before it runs. It returns an error if no profile enables the plugin. All that Attach starts
 // ends with ctx. With leader election, a scheduler that does not lead only watches.
 //
-//   - namespaces are where PodGroups are read. Package narrow limits the Pods.
+//   - namespaces are the namespaces in which PodGroups are read. Package narrow does the same for Pods.
 //   - registry is where the plugin registers metrics: status.ServedRegistry, unless in tests.
 //   - end is called with a reason when the program should exit and be restarted.
 func Attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, registry status.Registry, end func(reason string)) error {

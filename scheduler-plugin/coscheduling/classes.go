@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// classes reads the existing PriorityClasses from an informer of the scheduler. It must be created before the scheduler
-// starts its informers.
+// classes reads the existing PriorityClasses from an informer of the scheduler. classesOf must be called before the
+// scheduler starts the informers.
 type classes struct {
 	informer cache.SharedIndexInformer
 	lister   schedulinglisters.PriorityClassLister

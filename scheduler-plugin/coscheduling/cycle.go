@@ -185,7 +185,7 @@ func (e *engine) plan(ctx context.Context, view *gangView, incomplete bool) (pla
 	return place.Place(ctx, view.Gang, e.cluster(view, incomplete))
 }
 
-// cluster returns the input of package place beside the gang. The caller has updated the snapshot.
+// cluster returns what package place has to know beside the gang. The caller has updated the snapshot.
 func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	profiles := make(map[string]framework.Framework, len(e.plugins))
 	for name, plugin := range e.plugins {

@@ -43,7 +43,7 @@ type freer struct {
 	gangs   *gangs.Gangs
 	reader  gangs.Reader
 
-	// underway has the gangs whose devices are being freed. The value reports whether the gang has missed a cycle
+	// underway has the gangs with devices that are being freed. The value reports whether the gang has missed a cycle
 	// because of that.
 	underway sync.Map // of dialect.Key to bool
 	// idle has the gangs with waiting members that are not complete. The value is when the gang is to be checked for

@@ -95,8 +95,8 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 }
 
 // runCycles runs the cycles of the gangs that have at least the given priority and were due at `since`, when the
-// wake-up entry was put into the queue. It stops early for an ordinary Pod that outranks them. Other Pods that came
-// into the queue after the entry wait.
+// wake-up entry was put into the queue. If an ordinary Pod outranks these gangs, runCycles ends early. Other Pods that
+// came into the queue after the entry wait.
 func (e *engine) runCycles(priority int32, since time.Time) {
 	for {
 		view, ok := e.cycles.Begin(priority, since)

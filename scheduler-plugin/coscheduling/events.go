@@ -93,8 +93,8 @@ func happened(to *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) {
 	to.Happened(kind, func() queue.Event { return eventOf(to, kind, oldObj, newObj) })
 }
 
-// kindOf returns the queue's kind of an event. A Pod whose new labels make it a member of another gang counts as
-// Anything: it may now be a possible victim.
+// kindOf returns the kind that an event has for the queue. If new labels make a Pod a member of another gang, the event
+// counts as Anything, because the Pod may now be a possible victim.
 func kindOf(of *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) queue.EventKind {
 	switch {
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Add:

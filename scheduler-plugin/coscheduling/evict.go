@@ -24,8 +24,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// How long the scheduler waits before it tries again to delete a Pod that it could not delete: a webhook that refused
-// will probably refuse again, and a server that failed may fail again. Meanwhile gangs look for other victims.
+// refusedPause and failedPause are how long the scheduler waits before it tries again to delete a Pod, after the
+// deletion was refused or has failed. A webhook that refused will probably refuse again, and a server that failed may
+// fail again. Meanwhile gangs look for other victims.
 const (
 	refusedPause = 5 * time.Minute
 	failedPause  = 30 * time.Second
@@ -185,8 +186,8 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 	return all
 }
 
-// leave takes back the eviction of a Pod that was not deleted. The Pod no longer counts as ending, and its mark is
-// removed, which could be taken for the mark of a later preemption.
+// leave takes back the eviction of a Pod that was not deleted. The Pod no longer counts as ending. leave also removes
+// the mark (DisruptionTarget), because it could be taken for the mark of a later preemption.
 func (e *evictor) leave(ctx context.Context, pod *corev1.Pod) {
 	kube.TakeBack(ctx, e.handle, pod)
 	e.evictions.Remove(pod)

@@ -78,9 +78,9 @@ func ownedIn(object any) ([]string, error) {
 	return nil, nil
 }
 
-// asks reports whether Pods of a namespace may have an implicit PodGroup: the namespace asks for such PodGroups, it is
-// not known yet, or the initial list of PodGroups is not complete. Until then a PodGroup may be left from a time when
-// the namespace asked for PodGroups.
+// asks reports whether Pods of a namespace may have an implicit PodGroup. This is so if the namespace asks for such
+// PodGroups, or if the namespace is not known yet. It is also so until all PodGroups are listed, because a PodGroup may
+// be left from a time when the namespace asked for PodGroups.
 func (g *grouping) asks(namespace string) bool {
 	object, exists, err := g.namespaces.GetStore().GetByKey(namespace)
 	ns, ok := object.(*corev1.Namespace)
@@ -133,8 +133,8 @@ func (g *grouping) deleteGroup(key dialect.Key) {
 	}
 }
 
-// settleAll determines the gang of each Pod that an index has under a value again. The Pod may now belong to another
-// gang, or be an ordinary Pod.
+// settleAll finds the Pods that an index has under a value, and determines the gang of each of them anew. A Pod may now
+// belong to another gang, or be an ordinary Pod.
 func (g *grouping) settleAll(index, value string) {
 	pods, err := g.pods.GetIndexer().ByIndex(index, value)
 	if err != nil {

@@ -63,8 +63,7 @@ type inquiry struct {
 	lost chan struct{}
 }
 
-// begin asks until the API server answers, for at most answerTimeout. A kind for which there was no answer gets the
-// state broken.
+// begin asks until the API server answers, for at most answerTimeout. If there is no answer, the kind counts as broken.
 func (q *inquiry) begin(ctx context.Context) {
 	q.lost = make(chan struct{}, 1)
 	var last error

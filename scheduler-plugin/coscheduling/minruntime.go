@@ -13,7 +13,8 @@ import (
 )
 
 // minRuntime returns how long a Pod has to run before it may be preempted, if other Pods can be preempted instead. This
-// is the annotation of the Pod's PriorityClass if it is a number of seconds from 0 to ten years, else the argument.
+// is the annotation of the Pod's PriorityClass if it is a number of seconds from 0 to ten years, else the given number
+// of seconds.
 func (c classes) minRuntime(pod *corev1.Pod, seconds int32) time.Duration {
 	if class, err := c.lister.Get(pod.Spec.PriorityClassName); err == nil {
 		own, err := strconv.ParseInt(class.Annotations[schedulingv1alpha1.AnnotationMinRuntime], 10, 32)

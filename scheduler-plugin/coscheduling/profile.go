@@ -28,8 +28,9 @@ func protectGangs(ctx context.Context, sched *kube.Scheduler, all *gangs.Gangs, 
 	}
 }
 
-// gaps returns a warning for each promise that a profile breaks because it leaves out extension points. ours means that
-// the profile enables the plugin. protected means that its default preemption asks before it takes members of gangs.
+// gaps returns a warning for each guarantee that does not hold in a profile, because the profile leaves out extension
+// points. ours reports whether the profile enables the plugin. protected reports whether the profile's default
+// preemption asks before it preempts members of gangs.
 func gaps(enabled kube.Enabled, ours, protected bool) []string {
 	var warnings []string
 	if slices.Contains(enabled.PostFilter, kube.DefaultPreemption) && !protected {

@@ -69,8 +69,8 @@ func (k *keeper) prune(ctx context.Context) {
 	}
 }
 
-// pruneToCome ends a reservation for members to come if it has expired, if the gang no longer runs or if all the
-// members came. Otherwise it reduces the reservation to what spec.provision still asks for.
+// pruneToCome ends a reservation for members to come if the reservation has expired, the gang no longer runs, or all
+// the members have come. Otherwise, pruneToCome reduces the reservation to what spec.provision still asks for.
 func (k *keeper) pruneToCome(ctx context.Context, r *room.Reservation, now time.Time) {
 	toCome, runs := k.reader.ToCome(r.Gang.Rank.Key, r.Gang.UID)
 	switch {
@@ -194,7 +194,7 @@ func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.
 }
 
 // planWithinAnnounced plans a running gang with only those waiting members for which spec.provision asked when the gang
-// started; see withinAnnounced. If these members have no place either, it returns out, the outcome of planning all
+// started; see withinAnnounced. If these members have no place either, the result is out, the outcome of planning all
 // waiting members.
 func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out place.Outcome) (place.Outcome, error) {
 	some, ok := e.withinAnnounced(view)
@@ -212,7 +212,7 @@ func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out pl
 
 // withinAnnounced returns the gang with only those waiting members for which spec.provision asked when the gang
 // started. These members may use reservations in time of other gangs, because such a gang may be waiting for the end of
-// this one. It returns false if there are no such members, or if they may not use more room than the others.
+// this one. The result is false if there are no such members, or if they may not use more room than the others.
 func (e *engine) withinAnnounced(view *gangView) (gangView, bool) {
 	if view.Starts || view.ToCome.IsZero() || len(e.room.KeptFrom(e.takerOf(view, true))) == len(e.room.KeptFrom(e.takerOf(view, false))) {
 		return gangView{}, false

@@ -36,8 +36,8 @@ type Expected struct {
 }
 
 // ExpectedStarts returns when waiting gangs are expected to start, for the first gangs of each priority. reserved are
-// the nodes that are reserved for gangs, as far as the caller knows. Gangs whose start is unknown are left out. If
-// nodes or Pods can't be read, the result is empty.
+// the nodes that are reserved for gangs, as far as the caller knows. Gangs with an unknown start are left out. If nodes
+// or Pods can't be read, the result is empty.
 func ExpectedStarts(s *Snapshot, reserved map[dialect.Key][]string) map[dialect.Key]Expected {
 	return expectedStarts(s, gangs(s), reserved)
 }
@@ -143,11 +143,11 @@ func (x *expecting) running(all map[dialect.Key]*gang) {
 	}
 }
 
-// median is the part of the run times of similar gangs that are at most as long as the median.
+// median is the quantile of run times that stands for the median gang.
 const median = 0.5
 
-// endOf returns when a gang ends. Its members run, or start now. The run time is a quantile of the run times of similar
-// gangs: the part of them that ran no longer, from 0 to 1.
+// endOf returns when a gang ends. The members run, or start now. The run time is the quantile `part` (from 0 to 1) of
+// the run times of similar gangs.
 func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod, part float64) ends.End {
 	runtime, now := g.group.Spec.Runtime, x.snapshot.Now
 	if x.snapshot.Runs != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // tellStart returns when a gang is expected to start, nil if unknown. If the scheduler has written a time into the
-// group that has not passed, that time is used, because the scheduler knows more. mayRead reports which other gangs the
-// answer may name.
+// group, and that time has not passed, it is the result, because the scheduler knows more. mayRead reports which other
+// gangs the answer may name.
 func tellStart(s *Snapshot, g *gang, expected map[dialect.Key]Expected, mayRead func(key dialect.Key) bool) *answers.ExpectedStart {
 	found, known := expected[g.group.Key]
 	if told := g.group.ExpectedStart; told != nil && !told.Probable.Time.Before(s.Now) {

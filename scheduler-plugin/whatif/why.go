@@ -46,8 +46,8 @@ func Why(s *Snapshot, key dialect.Key) answers.Why {
 	return answer
 }
 
-// reasoning is an answer in progress. Each of its methods checks one possible reason, and returns true if that reason
-// is the answer.
+// reasoning is an answer in progress. Each possible reason is a method, which returns true if that reason is the
+// answer.
 type reasoning struct {
 	snapshot *Snapshot
 	all      map[dialect.Key]*gang

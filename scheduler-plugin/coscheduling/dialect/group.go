@@ -29,11 +29,10 @@ type Group struct {
 	Version string
 	// Created is when the object was created.
 	Created time.Time
-	// Owner is the object for which the group and its Pods were made. Only Pods that the Owner controls are members. If
-	// it is nil, each Pod that names the group is a member.
+	// Owner is the object for which the group and its Pods were made. Only Pods that the Owner controls are members.
+	// Nil: each Pod that names the group is a member.
 	Owner *metav1.OwnerReference
-	// MemberLabels are the labels that make a Pod a member, for a PodGroup of Lockstep. If it is nil, members name the
-	// group.
+	// MemberLabels are the labels that make a Pod a member, for a PodGroup of Lockstep. Nil: members name the group.
 	MemberLabels map[string]string
 	// Policy is the schedulingPolicy of a group of Own.
 	Policy schedulingv1alpha1.SchedulingPolicy
@@ -73,7 +72,7 @@ type Spec struct {
 	// Minimum is how many members are to be placed together.
 	Minimum podgroup.Minimum
 	// PriorityClassName gives the group its priority, which is never higher than the highest priority among the
-	// members. If it is empty, the latter is the group's priority.
+	// members. If PriorityClassName is empty, that highest priority is the group's priority.
 	PriorityClassName string
 	// Priority is the value that the PriorityClass had when the group was created. Nil: the class's current value
 	// counts.

@@ -17,8 +17,8 @@ type Links struct {
 	on Set
 	// rulesOn are the rules that are on.
 	rulesOn atomic.Uint32
-	// Asks reports whether a namespace asks for PodGroups for the owners of its Pods. It also returns true while that
-	// is not known yet. If it is nil, no namespace asks. Asks is set before a rule is turned on.
+	// Asks reports whether a namespace asks for PodGroups for the owners of its Pods. The result is also true while
+	// that is not known yet. Nil: no namespace asks. Asks is set before a rule is turned on.
 	Asks func(namespace string) bool
 	// implicit are the PodGroups that were made for such owners.
 	implicit implicitGroups
@@ -63,7 +63,7 @@ func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
 	return Key{Namespace: pod.Namespace}, false
 }
 
-// keyIn returns the key of the gang of one API that a Pod names, false if none.
+// keyIn returns the key of the gang that a Pod names in one API, false if none.
 func (l *Links) keyIn(d Dialect, pod *corev1.Pod) (Key, bool) {
 	if !l.AreOn(d) {
 		return Key{}, false

@@ -67,8 +67,8 @@ type rule struct {
 	name configv1alpha1.GroupingRule
 	// prefix begins the names of the rule's gangs, so that two rules never produce the same name.
 	prefix string
-	// names are the properties that name the gang; the first that the Pod has counts. If the Pod has none of them, the
-	// rule does not fit it.
+	// names are the properties that name the gang; the first that the Pod has counts. A rule does not fit a Pod that
+	// has none of them.
 	names []word
 	// minimum is the number of members, if Pods have that.
 	minimum word
@@ -127,8 +127,8 @@ func (r *rule) fits(pod *corev1.Pod) (name string, ok bool) {
 // may be much longer, and messages contain names.
 const maxName = 253
 
-// digested is the number of bytes at the beginning and at the end of a name that is too long that go into its digest,
-// together with its length. Hashing only a part saves time, because the name of a Pod's gang is computed often.
+// digested is how many bytes of a name that is too long are hashed, at the beginning and at the end each. The name's
+// length is hashed, too. Hashing only a part saves time, because the name of a Pod's gang is computed often.
 const digested = 512
 
 // bounded returns prefix and name as one name of at most maxName bytes. A longer one is cut, and a digest is put at its

@@ -79,8 +79,8 @@ func (l *Links) askedOfRules(pod *corev1.Pod) []Key {
 	return keys
 }
 
-// MinimumBy returns how many members of its gang are to be placed together according to a Pod, 0 if the Pod does not
-// say. The value counts only if the gang has no PodGroup.
+// MinimumBy returns how many members of a Pod's gang are to be placed together according to the Pod, 0 if the Pod does
+// not say. The value counts only if the gang has no PodGroup.
 func (l *Links) MinimumBy(pod *corev1.Pod) int32 {
 	by, named := l.ruledBy(pod)
 	if !named {

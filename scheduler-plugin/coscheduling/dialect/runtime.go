@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Runtime is how long a gang runs, counted from the time from which on its minimum runs. Zero means unknown.
+// Runtime is how long a gang runs, counted from the time at which its minimum runs. Zero means unknown.
 type Runtime struct {
 	// Limit is the time after which a controller of Lockstep ends the gang.
 	Limit time.Duration

@@ -45,9 +45,9 @@ const ReasonNameTooLong = "NameTooLong"
 // ReasonUndecodable: the group can't be decoded, so none of its Pods is placed.
 const ReasonUndecodable = "Undecodable"
 
-// FromSchedulerPlugins returns the Group for a PodGroup of scheduler-plugins. Its scheduleTimeoutSeconds is used as the
-// time for which room is reserved for members to come; a waiting gang holds no room that it could limit. If a PodGroup
-// can't be decoded, no member is placed, and an event says so.
+// FromSchedulerPlugins returns the Group for a PodGroup of scheduler-plugins. scheduleTimeoutSeconds is used as the
+// time for which room is reserved for members to come. It does not limit how long a gang waits, because a waiting gang
+// holds no room. If a PodGroup can't be decoded, no member is placed, and an event says so.
 func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 	group := fromObject(SchedulerPlugins, object)
 	var decoded xv1alpha1.PodGroup

@@ -160,8 +160,8 @@ func (g *Group) WriteOf(status *Status, version string) (Write, error) {
 	return write, err
 }
 
-// phaseBy returns the field manager that last wrote the phase of an object. It returns "" if there is none or the
-// managed fields can't be read.
+// phaseBy returns the field manager that last wrote the phase of an object, "" if there is none or the managed fields
+// can't be read.
 func phaseBy(object *unstructured.Unstructured) string {
 	for _, entry := range object.GetManagedFields() {
 		if writesPhase(&entry) {

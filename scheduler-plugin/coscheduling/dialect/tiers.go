@@ -57,7 +57,8 @@ type wantedTier struct {
 	name   string
 }
 
-// maxTierName is the largest number of bytes of a tier's name that are read. Messages quote the name.
+// maxTierName is the largest number of bytes of a tier's name that are read. There has to be a limit, because messages
+// quote the name.
 const maxTierName = 253
 
 // tierIn returns the widest tier that a networkTopology allows. limited is false if it allows all tiers.

@@ -54,8 +54,8 @@ func bothBy(a, b time.Time) time.Time {
 	return times.Later(a, b)
 }
 
-// OfGang returns when a gang ends. members are its Pods. The run time counts from when the gang's minimum had started
-// or, if fewer members have started, from now.
+// OfGang returns when a gang ends. members are its Pods. The run time counts from the time at which the gang's minimum
+// had started or, if fewer members have started, from now.
 func OfGang(runtime dialect.Runtime, minimum int, members []*corev1.Pod, now time.Time) End {
 	begun := now
 	var starts []time.Time

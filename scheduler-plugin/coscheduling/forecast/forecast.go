@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Never is the time until something that does not happen, or of which it is unknown when it happens.
+// Never is the time until something that does not happen, or that happens at an unknown time.
 const Never = time.Duration(math.MaxInt64)
 
 // Work is running work, which takes room on nodes until it ends.
@@ -193,8 +193,8 @@ func (s *schedule) begin(gang *Gang, takes []Take) {
 	s.ends = slices.Insert(s.ends, at, ends)
 }
 
-// earliest returns when there is room for a gang, and where. It returns false if there never is, or if the time for
-// computing is over.
+// earliest returns when there is room for a gang, and where. The result is false if there is never room, or if the time
+// for computing is over.
 func (s *schedule) earliest(gang *Gang) (time.Duration, []Take, bool) {
 	ended := 0
 	reach := func(n int) {

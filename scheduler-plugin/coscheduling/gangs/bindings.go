@@ -11,12 +11,12 @@ import "time"
 
 // bindings records the results of a gang's placements.
 type bindings struct {
-	// placement is the number of the last placement. failed is the number of the last placement of which a member could
-	// not be bound.
+	// placement is the number of the last placement. failed is the number of the last placement with a member that
+	// could not be bound.
 	placement, failed int
 	// message is the message of the last failure. It is "" if the members have been bound since.
 	message string
-	// refused counts the placements in a row of which bindings were refused for good, that is, by a policy or a
+	// refused counts the placements in a row with a binding that was refused for good, that is, by a policy or a
 	// webhook. refusal is the number of the last of these placements. After several of them the gang does not preempt
 	// until pauseEnds.
 	refused, refusal int
@@ -24,7 +24,7 @@ type bindings struct {
 	pauseEnds        time.Time
 }
 
-// A gang whose bindings are refused for good preempts others in vain: the victims' controllers recreate them, and the
+// While its bindings are refused for good, a gang preempts others in vain: controllers recreate the victims, and the
 // gang preempts them again. So after refusalsAllowed such placements in a row, the gang does not preempt for
 // firstPause. If it is refused again after a pause, the next pause is twice as long, up to longestPause.
 const (
@@ -54,8 +54,8 @@ func (b *bindings) lastFailed() bool {
 	return b.failed == b.placement
 }
 
-// forget drops the results of all placements so far. If another member of these can't be bound later, that does not
-// count.
+// forget drops the results of all placements so far. If a member of one of these can't be bound later, that failure
+// does not count.
 func (b *bindings) forget() {
 	b.failed, b.message = b.placement, ""
 	b.pardon()

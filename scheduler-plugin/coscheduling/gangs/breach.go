@@ -18,7 +18,7 @@ import (
 // outranks a gang may take the gang, but only as a whole.
 
 // isPreempted reports whether a Pod is marked as preempted by the condition DisruptionTarget. The mark is written
-// before the Pod is deleted, so a Pod with the mark may stay.
+// before the Pod is deleted, so there may be a mark without a deletion.
 func isPreempted(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
@@ -55,9 +55,9 @@ func (g *gang) spares() bool {
 // condition says that the minimum is lost.
 const noticedWithin = 10 * time.Second
 
-// brokenSince returns a time for a gang that lacks its minimum, according to the gang's condition: a member that was
-// preempted before this time was not needed. It returns zero if the condition does not say that the gang has lost its
-// minimum.
+// brokenSince returns the earliest time at which preemption can have broken a gang that lacks its minimum, according to
+// the gang's condition. A member that was preempted earlier was not needed. The result is zero if the condition does
+// not say that the gang has lost its minimum.
 func (g *gang) brokenSince() time.Time {
 	if since := news.LostSince(g.group.Conditions); !since.IsZero() {
 		return since.Add(-noticedWithin)

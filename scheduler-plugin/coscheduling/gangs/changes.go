@@ -50,8 +50,8 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 	}
 }
 
-// DissolveAgain handles Pods of gangs that were preempted as a whole, but of which members are left. These members are
-// evicted again.
+// DissolveAgain handles Pods of gangs that were preempted as a whole. If other members of such a gang are left, they
+// are evicted again.
 func (t *Gangs) DissolveAgain(pods []*corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,8 +17,8 @@ type Rules struct {
 	Links *dialect.Links
 	// Serves reports whether this scheduler places Pods with a scheduler name.
 	Serves func(schedulerName string) bool
-	// Claims reports for a PodGroup API whether this scheduler writes the status of groups without Pods. If it is nil,
-	// it does so for no API.
+	// Claims reports for a PodGroup API whether this scheduler writes the status of groups without Pods. Nil: it does
+	// so for no API.
 	Claims func(d dialect.Dialect) bool
 	// ClassValue returns the value of a PriorityClass, false if none with the name exists.
 	ClassValue func(name string) (int32, bool)

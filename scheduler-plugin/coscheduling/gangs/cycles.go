@@ -31,9 +31,9 @@ func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 	return next.Priority, now, times.Sooner(t.queue.Until(), stage)
 }
 
-// Begin begins the cycle of the next gang, and returns a View of the gang. It returns false if no gang may have a cycle
-// now. It also returns false if the next gang's priority is lower than priority, or equal to priority with the gang
-// having become due after dueAt.
+// Begin begins the cycle of the next gang, and returns a View of the gang. The result is false if no gang may have a
+// cycle now. It is also false if the next gang has a lower priority than the given one, or has the given priority and
+// became due after dueAt.
 func (c Cycles) Begin(priority int32, dueAt time.Time) (View, bool) {
 	view, ok := c.begin(priority, dueAt)
 	c.classify(&view)

@@ -179,10 +179,10 @@ func highest(priorities map[int32]int) int32 {
 	return slices.Max(slices.Collect(maps.Keys(priorities)))
 }
 
-// rank returns the gang's place in the queue. It has the highest priority among the members that wait or run. If there
-// are none because the gang is between two stages, the priority of the ended members counts, so that the reservation
-// for the next stage keeps its rank. The group's PriorityClass can lower the priority, but not raise it; see package
-// news.
+// rank returns the gang's place in the queue, which follows from the highest priority among the members that wait or
+// run. Between two stages there are no such members. Then the priority of the ended members counts, so that the
+// reservation for the next stage keeps its rank. The group's PriorityClass can lower the priority, but not raise it;
+// see package news.
 func (g *gang) rank() queue.Rank {
 	if isBetweenStages(g) {
 		return g.worth()
@@ -190,8 +190,8 @@ func (g *gang) rank() queue.Rank {
 	return g.rankWith(highest(g.priorities))
 }
 
-// worth returns the rank that others must exceed to preempt members of the gang. If all members have ended, it returns
-// their rank from before, because a cycle that has begun still sees them as running.
+// worth returns the rank that others must exceed to preempt members of the gang. If all members have ended, the ended
+// members count, because a cycle that has begun still sees them as running.
 func (g *gang) worth() queue.Rank {
 	if len(g.priorities) == 0 {
 		return g.rankWith(highest(g.ended))
@@ -224,8 +224,7 @@ func (r *Rules) priorityOf(group *dialect.Group) (int32, bool) {
 	}
 }
 
-// begun handles a gang whose minimum is bound. It clears the fields starts, preempted and lost, which are kept until
-// then.
+// begun clears the fields starts, preempted and lost once the minimum is bound. They are kept until then.
 func (g *gang) begun() {
 	if g.scheduled() {
 		g.starts, g.preempted, g.lost = false, false, podgroup.Tally{}

@@ -40,10 +40,10 @@ type Gangs struct {
 	synced bool
 	// unread has the reasons why PodGroups can't be read, by place; see SetUnread.
 	unread map[place]string
-	// unlisted has the PodGroup APIs of which PodGroups may exist that are not known yet; see SetUnlisted.
+	// unlisted has the PodGroup APIs with PodGroups that may not be known yet; see SetUnlisted.
 	unlisted map[dialect.Dialect]bool
-	// staged has the time at which a gang has to be looked at again. It has gangs in stages whose members are still
-	// coming, and gangs whose deleted PodGroup may be recreated.
+	// staged has the time at which a gang has to be looked at again. It has gangs in stages that still wait for more
+	// members, and gangs with a deleted PodGroup that may be recreated.
 	staged map[dialect.Key]time.Time
 }
 
@@ -374,9 +374,9 @@ func (t *Gangs) enqueue(g *gang) {
 	}
 }
 
-// settle handles a gang whose minimum is bound: if members wait later, their waiting time starts anew. The back-off for
-// failed bindings also ends, unless a binding is under way, or the last placement failed and members still wait. The
-// caller holds the lock.
+// settle does nothing until a gang's minimum is bound. Then, the gang's waiting time starts anew when members wait
+// again. The back-off for failed bindings also ends, unless a binding is under way, or the last placement failed and
+// members still wait. The caller holds the lock.
 func (t *Gangs) settle(g *gang) {
 	if !g.scheduled() {
 		return
@@ -437,8 +437,8 @@ func (t *Gangs) Pods(key dialect.Key) []*corev1.Pod {
 	return pods
 }
 
-// stage updates the gangs whose time in staged has come. It returns the earliest time that is left in staged, zero for
-// none. The caller holds the lock.
+// stage updates each gang with a time in staged that has come. The result is the earliest time that is left in staged,
+// zero for none. The caller holds the lock.
 func (t *Gangs) stage(now time.Time) (next time.Time) {
 	for key, until := range t.staged {
 		if until.After(now) {

@@ -91,7 +91,7 @@ func (r Reader) Remember(group *dialect.Group, record news.Record) {
 }
 
 // tells reports whether the Reporter may report on a gang: the initial lists are complete, and this scheduler leads. If
-// the gang's PodGroup API could not be listed, the Reporter may report only on gangs whose PodGroup is not known. The
+// the gang's PodGroup API could not be listed, reports are allowed only while the gang has no known PodGroup. The
 // caller holds the lock.
 func tells(t *Gangs, g *gang) bool {
 	return t.synced && (g.group == nil || !t.unlisted[g.key.Dialect])
@@ -158,8 +158,8 @@ func waitingPod(g *gang, m *member) (news.Pod, bool) {
 	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen, Nominee: g.nominees[m.pod.UID]}, g.state(m) == memberWaiting
 }
 
-// unserved counts the members whose scheduler name is not served here, by that name. It returns nil if the gang can
-// have its minimum without them.
+// unserved counts the members with a scheduler name that is not served here, by that name. The result is nil if the
+// gang can have its minimum without these members.
 func unserved(g *gang) map[string]int {
 	if g.group == nil || g.group.HeldBy(g.placed, g.waiting) {
 		return nil
@@ -256,8 +256,8 @@ func (r Reader) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool 
 		(g.complete() || t.config.Now().Sub(g.incompleteSince) < grace)
 }
 
-// CountForeign counts, by API group, the groups whose status this scheduler leaves to another program. A scheduler that
-// does not lead counts none.
+// CountForeign counts, by API group, the groups with a status that this scheduler leaves to another program. A
+// scheduler that does not lead counts none.
 func (r Reader) CountForeign() map[string]int {
 	t := r.Of
 	t.mu.RLock()

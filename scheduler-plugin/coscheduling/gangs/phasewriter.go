@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// If another program changes the phase twice within writerWindow, this scheduler leaves the status to that program
-	// for writerPause.
+	// writerWindow and writerPause: if another program changes the phase twice within writerWindow, this scheduler
+	// leaves the status to that program for writerPause.
 	writerWindow, writerPause = time.Minute, 10 * time.Minute
 )
 

@@ -28,8 +28,8 @@ type staging struct {
 	until time.Time
 	// gathers reports that until has not passed yet.
 	gathers bool
-	// most is the highest number of members that were placed at the same time, since no member was placed. bound is the
-	// same for bound members.
+	// most is the highest number of placed members since the gang last had no placed member. bound is the same for
+	// bound members.
 	most, bound podgroup.Tally
 }
 

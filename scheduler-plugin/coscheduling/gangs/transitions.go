@@ -147,8 +147,8 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	return isNews, before == memberPlaced && !m.isStranger()
 }
 
-// isBoundElsewhere reports whether another scheduler has bound a waiting member, given its new Pod. It returns false if
-// this scheduler has ever placed the member: the binding may have succeeded although it seemed to fail.
+// isBoundElsewhere reports whether another scheduler has bound a waiting member, given its new Pod. The result is false
+// if this scheduler has ever placed the member: that binding may have succeeded although it seemed to fail.
 func (g *gang) isBoundElsewhere(m *member, pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && m.placement == 0 && g.state(m) == memberWaiting
 }

@@ -22,9 +22,9 @@ type Attempt struct {
 	First, Start time.Time
 }
 
-// RunBindingCycle does for a placement what kube-scheduler does after a scheduling cycle. bind writes the binding. It
-// mirrors bindingCycle, but leaves out two writes for each member: the nominatedNodeName of a Pod that waits long, and
-// the event that the Pod was bound. An event on the gang says that the gang was placed.
+// RunBindingCycle does for a placement what kube-scheduler does after a scheduling cycle. bind writes the binding. The
+// function mirrors bindingCycle, but leaves out two writes for each member: the nominatedNodeName of a Pod that waits
+// long, and the event that the Pod was bound. An event on the gang says that the gang was placed.
 func RunBindingCycle(ctx context.Context, p *Placement, bind func(context.Context) *fwk.Status) *fwk.Status {
 	if status := p.Profile.WaitOnPermit(ctx, p.Assumed.Pod); !status.IsSuccess() {
 		return status
@@ -87,8 +87,8 @@ func (s *Scheduler) Unbind(ctx context.Context, p *Placement) {
 	s.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, p.Assumed.Pod, nil, nil)
 }
 
-// FailBinding reports that a placement could not be bound in the Pod's condition, an event and metrics, as
-// kube-scheduler does, and returns the Pod to the queue. Mirrors the end of handleBindingCycleError.
+// FailBinding reports in the Pod's condition, an event and metrics that a placement could not be bound, as
+// kube-scheduler does. Then it returns the Pod to the queue. Mirrors the end of handleBindingCycleError.
 func (s *Scheduler) FailBinding(ctx context.Context, p *Placement, attempt Attempt, status *fwk.Status) {
 	info := &framework.QueuedPodInfo{PodInfo: p.Assumed, QueueingParams: framework.QueueingParams{
 		Timestamp: attempt.Start, Attempts: attempt.Number, InitialAttemptTimestamp: &attempt.First,

@@ -24,9 +24,9 @@ import (
 // Second, kube-scheduler reports a node's deletion to the queue before the cache forgets the node. cacheInFront reports
 // the deletion again afterwards (RemoveNode).
 //
-// Third, after a broken watch one update may span two waiting Pods with the same name. If the new Pod is assumed on a node
-// already, kube-scheduler ignores the update, and its queue would keep the old Pod for ever. cacheInFront removes the old
-// Pod (UpdatePodGroupMember).
+// Third, after a broken watch one update may be about two waiting Pods with the same name. If the new Pod is assumed on a
+// node already, kube-scheduler ignores the update, and its queue would keep the old Pod for ever. cacheInFront removes
+// the old Pod from the queue (UpdatePodGroupMember).
 type cacheInFront struct {
 	internalcache.Cache
 	sched *scheduler.Scheduler
@@ -60,7 +60,8 @@ func (c *cacheInFront) UpdatePod(logger klog.Logger, before, after *corev1.Pod) 
 	return nil
 }
 
-// UpdatePodGroupMember implements Cache. The scheduler calls it first when a waiting Pod has changed.
+// UpdatePodGroupMember implements Cache. When a waiting Pod has changed, the scheduler calls this method before it updates
+// the queue. If the update is about two Pods, UpdatePodGroupMember removes the old one from the queue.
 func (c *cacheInFront) UpdatePodGroupMember(logger klog.Logger, before, after *corev1.Pod) {
 	if before.UID != after.UID {
 		c.sched.SchedulingQueue.Delete(logger, before)
@@ -68,9 +69,9 @@ func (c *cacheInFront) UpdatePodGroupMember(logger klog.Logger, before, after *c
 	c.Cache.UpdatePodGroupMember(logger, before, after)
 }
 
-// RemoveNode implements Cache. After the cache has forgotten the node, it reports the node's deletion to the queue
-// again. kube-scheduler reports the deletion before that. A Pod or gang that is tried in between still sees the node,
-// and without a second report nothing would make the scheduler try it again.
+// RemoveNode implements Cache. kube-scheduler reports a node's deletion to the queue before the cache forgets the node.
+// A Pod or gang that is tried in between still sees the node, and nothing would make the scheduler try again. So
+// RemoveNode reports the deletion again, after the cache has forgotten the node.
 func (c *cacheInFront) RemoveNode(logger klog.Logger, node *corev1.Node) error {
 	err := c.Cache.RemoveNode(logger, node)
 	c.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Delete}, node, nil, nil)

@@ -83,7 +83,8 @@ func Leftovers(s *Scheduler, profile framework.Framework, waiting []*corev1.Pod)
 }
 
 // madeIndex is the name of an index of ResourceClaims. It has the claims that a scheduler has created for a Pod's
-// extended resources, by the UID of the Pod. There may be tens of thousands of other claims.
+// extended resources, by the UID of the Pod. Without the index, each search for these would read all claims, which may
+// be tens of thousands.
 const madeIndex = "lockstepMadeForPod"
 
 // indexClaims adds the index madeIndex to the scheduler's informer of ResourceClaims. Call it before the informer is
@@ -136,8 +137,8 @@ func isMadeFor(claim *resourcev1.ResourceClaim, pod types.UID) bool {
 }
 
 // claimIndex is the prefix of the name of an index that the plugin DynamicResources adds; the profile's name follows.
-// The index has Pods by the claims (namespace/name) that they name. Without it, all Pods of the cluster would have to
-// be read, because the scheduler's informer has no index by namespace.
+// The index has Pods by the claims (namespace/name) that they name. Without the index, all Pods of the cluster would
+// have to be read, because the scheduler's informer has no index by namespace.
 const claimIndex = "schedulerPodResourceClaim-"
 
 // isUsed reports whether a Pod with a node names a claim.
@@ -237,7 +238,7 @@ func FreeClaim(ctx context.Context, profile framework.Framework, leftover *resou
 }
 
 // FreedPatience is how long to wait in AwaitChanged for the scheduler to observe that a claim is free. DoubtPatience is
-// the same for a claim of which it is not known whether it was freed.
+// the same for a claim that may or may not have been freed.
 const (
 	FreedPatience = 30 * time.Second
 	DoubtPatience = 5 * time.Second

@@ -12,15 +12,16 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// nominations records the nodes for which Pods in the real queue may be nominated. It exists because the real queue
-// answers for one node at a time: to ask it about thousands of nodes for a gang each millisecond takes too long. All
-// nominations pass through PodQueue, which records their nodes here. Safe for concurrent use.
+// nominations records the nodes for which Pods in kube-scheduler's own queue (the real queue) may be nominated. The
+// record exists because the real queue answers for one node at a time. To ask about thousands of nodes for a gang each
+// millisecond would take too long. All nominations pass through PodQueue, which records their nodes here. Safe for
+// concurrent use.
 type nominations struct {
 	mu    sync.Mutex
 	nodes sets.Set[string]
 }
 
-// note records that the real queue may have a nomination for a node. It ignores the name "".
+// note records that kube-scheduler's own queue may have a nomination for a node. The name "" is ignored.
 func (n *nominations) note(node string) {
 	if node == "" {
 		return
@@ -43,7 +44,7 @@ func (n *nominations) take() []string {
 }
 
 // Nominated returns the Pods that are nominated for nodes, by node. Waiting members of gangs are not included, because
-// they are not in the real queue.
+// they are not in kube-scheduler's own queue.
 func (q *PodQueue) Nominated() map[string][]fwk.PodInfo {
 	nodes := q.nominations.take()
 	if len(nodes) == 0 {
@@ -74,8 +75,8 @@ func (q *PodQueue) UpdateNominatedPod(logger klog.Logger, before *corev1.Pod, po
 	q.noteNominated(pod.GetPod())
 }
 
-// noteNominated records the node for which a Pod is nominated. Call it after the real queue has the nomination, so that
-// a reader who finds the node in the record also finds the nomination in the queue.
+// noteNominated records the node for which a Pod is nominated. Call it after kube-scheduler's own queue has the
+// nomination, so that a reader who finds the node in the record also finds the nomination in the queue.
 func (q *PodQueue) noteNominated(pod *corev1.Pod) {
 	q.nominations.note(pod.Status.NominatedNodeName)
 }

@@ -15,9 +15,9 @@ import (
 // lookShare limits the time spent on listing the Pods that may outrank gangs to 1/lookShare of all time.
 const lookShare = 50
 
-// outlook caches the highest priority of the ordinary Pods that wait in the real queue. The queue only offers a list of
-// all active Pods, which is expensive if there are tens of thousands. So outlook does not read the list after each
-// gang's cycle. The zero value is ready to use.
+// outlook caches the highest priority of the ordinary Pods that wait in kube-scheduler's own queue. The queue only
+// offers a list of all active Pods, which is expensive if there are tens of thousands. So outlook does not read the
+// list after each gang's cycle. The zero value is ready to use.
 type outlook struct {
 	mu sync.Mutex
 	// highest is the highest priority in the list when it was last read. came is the highest priority of the Pods added

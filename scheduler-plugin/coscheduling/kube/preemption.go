@@ -31,8 +31,8 @@ type Gangs interface {
 	Rest(victims []*corev1.Pod) []*corev1.Pod
 }
 
-// GuardPreemption makes the default preemption of a profile's ordinary Pods respect gangs, until ctx ends. It returns
-// false if the plugin DefaultPreemption is not among the profile's PreEnqueue plugins, where it looks for it.
+// GuardPreemption makes the default preemption of a profile's ordinary Pods respect gangs, until ctx ends. The result
+// is false if DefaultPreemption is not among the profile's PreEnqueue plugins.
 func GuardPreemption(ctx context.Context, s *Scheduler, profile framework.Framework, gangs Gangs) bool {
 	guarded := false
 	for _, plugin := range profile.PreEnqueuePlugins() {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// untakenPause is how long to wait before a preemptor is retried if Gangs.Take returned false for its victim. Such a
-// victim's binding is given up, and the victim leaves the cache within milliseconds. After a longer pause, other Pods
-// might have taken the room.
+// untakenPause is how long to wait before a preemptor is retried if its victim need not be deleted, that is, if
+// Gangs.Take returned false. Such a victim is not bound, and leaves the cache within milliseconds. After a longer
+// pause, other Pods might have taken the room.
 const untakenPause = 20 * time.Millisecond
 
 // tellPreemptors hooks into kube-scheduler's own preemption, for three purposes:

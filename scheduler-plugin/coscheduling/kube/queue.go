@@ -51,9 +51,9 @@ type PodQueue struct {
 	members map[types.UID]*corev1.Pod
 }
 
-// KeepOut wraps the scheduler's queue. The wrapper keeps the Pods for which keepsOut returns true out of the queue. It
-// calls happened for each event, after the scheduler's cache has the change. It calls gone for Pods that were deleted
-// and were never observed on a node. Call KeepOut before the scheduler runs.
+// KeepOut wraps the scheduler's queue. The wrapper keeps a Pod out of the queue if keepsOut returns true for it. The
+// wrapper calls happened for each event, after the scheduler's cache has the change, and calls gone for Pods that were
+// deleted and were never observed on a node. Call KeepOut before the scheduler runs.
 func KeepOut(s *Scheduler, keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
 	gone func(*corev1.Pod)) *PodQueue {
 	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
@@ -149,8 +149,9 @@ func (q *PodQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.C
 // because the gang still has the member's room, and reports itself when the room is free. With a thousand members it
 // would also be expensive.
 //
-// Real deletions have no preCheck: kube-scheduler passes none for a member that is gone. It is not enough that the Pod
-// has no node: after a broken watch, the last seen state of a deleted member may be from before it was bound.
+// If preCheck is nil, the event is a real deletion: kube-scheduler passes none for a member that is gone. The Pod's
+// node does not decide that, because after a broken watch the last seen state of a deleted member may be from before
+// the binding.
 func (q *PodQueue) isDenomination(event fwk.ClusterEvent, before any, preCheck internalqueue.PreEnqueueCheck) bool {
 	pod, ok := before.(*corev1.Pod)
 	return ok && event == framework.EventAssignedPodDelete && preCheck != nil && pod.Spec.NodeName == "" && q.keepsOut(pod)
@@ -182,14 +183,14 @@ func (q *PodQueue) keep(pod *corev1.Pod) {
 	}
 }
 
-// OfferRoom reports to the real queue, but not to gangs, that a Pod has ended on its node.
+// OfferRoom reports to kube-scheduler's own queue, but not to gangs, that a Pod has ended on its node.
 func (q *PodQueue) OfferRoom(logger klog.Logger, ended *corev1.Pod) {
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, ended, nil, nil)
 }
 
-// Settle moves a waiting Pod to where it belongs: to members if keepsOut returns true for it, else to the real queue.
-// Call it when keepsOut may have changed its answer although the Pod has not changed. If the Pod is being scheduled
-// just now, that continues.
+// Settle moves a waiting Pod to where the Pod belongs: to members if keepsOut returns true, else to kube-scheduler's
+// own queue. Call it when keepsOut may have changed its answer although the Pod has not changed. If the Pod is being
+// scheduled just now, that continues.
 func (q *PodQueue) Settle(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), pod)

@@ -28,7 +28,7 @@ import (
 // sharedClaim is a claim that several placements share.
 type sharedClaim struct {
 	name string
-	// turn has an element while one of the placements, which may have to write the claim's device, is being bound. The
+	// turn has an element while one of the placements is being bound that may have to write the claim's device. The
 	// others wait.
 	turn chan struct{}
 	// written reports that the device was written. turn guards it.

@@ -23,8 +23,8 @@ func UndoReserve(ctx context.Context, profile framework.Framework, state fwk.Cyc
 	profile.RunReservePluginsUnreserve(inMemory(ctx), state, pod, node)
 }
 
-// inMemory returns a context that has ended, so that no client sends a request. Its logger drops the errors that follow
-// from that.
+// inMemory returns a context that has ended, so that no client sends a request. The context's logger drops the errors
+// that follow from that.
 func inMemory(ctx context.Context) context.Context {
 	ended, end := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
 	end()

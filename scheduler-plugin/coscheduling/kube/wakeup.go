@@ -61,8 +61,8 @@ func (w *WakeUps) Put(ctx context.Context, priority int32) {
 	w.put(klog.FromContext(ctx), pod)
 }
 
-// put adds a Pod to the active part of the queue. It adds the Pod as one that returns to the queue, for which the queue
-// does not ask PreEnqueue plugins. Activate then moves the Pod to the active part without an event.
+// put adds a Pod to the active part of the queue. First the Pod is added as one that returns to the queue, so that
+// PreEnqueue plugins are not asked about it. Then Activate moves the Pod to the active part without an event.
 func (w *WakeUps) put(logger klog.Logger, pod *corev1.Pod) {
 	info, err := framework.NewPodInfo(pod)
 	if err == nil {

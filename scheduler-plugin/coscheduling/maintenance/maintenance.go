@@ -40,8 +40,8 @@ func Changed(was, is *corev1.Node) bool {
 }
 
 // Closes reports whether work that ends at the given time may not start on a node, because maintenance begins before;
-// zero means that the end is unknown. It reads the node as it is in kube-scheduler's cache, and not Windows, which may
-// get a change at another time: kube-scheduler retries Pods when its cache has the change.
+// zero means that the end is unknown. Closes does not use Windows, which may get a change of the node earlier or later
+// than kube-scheduler's cache: kube-scheduler retries Pods when its cache has the change.
 func Closes(node *corev1.Node, ends time.Time) bool {
 	from, err := From(node)
 	return err == nil && isClosed(from, ends)

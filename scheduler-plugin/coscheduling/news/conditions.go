@@ -18,15 +18,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// messageInterval is the shortest time between two writes of a condition of which only the message has changed. Without
-// it, each Pod that ends would cause a write, because the message has the missing amount.
+// messageInterval is the shortest time between two writes of a condition if only its message has changed. Without a
+// limit, each Pod that ends would cause a write, because the message has the missing amount.
 const messageInterval = time.Minute
 
 // longBackOff is from which length on the condition says when a back-off ends.
 const longBackOff = time.Minute
 
-// membersGrace is how long after a group's creation no condition says that members are missing. The group's creator
-// makes them next.
+// membersGrace is how long after a group's creation no condition says that members are missing. The creator of a group
+// creates the members next.
 const membersGrace = 2 * time.Second
 
 // verdict is the content of the conditions.
@@ -35,8 +35,8 @@ type verdict struct {
 	reason, message string
 }
 
-// News returns the conditions to write now, nil for none. again is the time after which to call it again; 0 means not
-// before something changes. A condition whose status changes gets the transitionID.
+// News returns the conditions to write now, nil for none. again is the time after which to call News again; 0 means not
+// before something changes. If the status of a condition changes, the condition gets the transitionID.
 func (g *Gang) News(now time.Time, transitionID string) (conditions []schedulingv1alpha1.PodGroupCondition, again time.Duration) {
 	if g.Group == nil || g.Theirs {
 		return nil, 0
@@ -74,8 +74,8 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 	return v.conditions(before, transitionID, metav1.NewTime(now), g.Group.Generation), again
 }
 
-// verdictAt returns the verdict at a time, false for none. again is the time after which to call it again; 0 means not
-// before something changes.
+// verdictAt returns the verdict at a time, false for none. again is the time after which to call verdictAt again; 0
+// means not before something changes.
 func (g *Gang) verdictAt(now time.Time) (v verdict, ok bool, again time.Duration) {
 	v, ok = g.verdict()
 	if ok && v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
@@ -90,7 +90,7 @@ func (g *Gang) verdictAt(now time.Time) (v verdict, ok bool, again time.Duration
 	return v, ok, 0
 }
 
-// verdict returns what the gang's conditions should say. It returns false if the conditions are to stay as they are,
+// verdict returns what the gang's conditions should say. The result is false if the conditions are to stay as they are,
 // because the gang is about to be planned or bound, or is ending. The gang must have a PodGroup.
 func (g *Gang) verdict() (verdict, bool) {
 	if g.Group.HeldBy(g.Bound) {
@@ -123,8 +123,8 @@ func (g *Gang) verdict() (verdict, bool) {
 	return v, true
 }
 
-// halted returns the verdict on a gang whose group says that it is not to be placed. There is none for a deleted group
-// without waiting Pods.
+// halted returns the verdict on a gang that is not to be placed, as its group's Halt says. The result is false for a
+// deleted group without waiting Pods.
 func (g *Gang) halted() (verdict, bool) {
 	halt := g.Group.Spec.Halt
 	return verdict{reason: halt.Reason, message: halt.Message}, halt.Reason != dialect.ReasonDeleted || g.Waiting.Total > 0
@@ -136,7 +136,7 @@ func (g *Gang) complete() bool {
 	return g.Group != nil && !g.Group.IsHalted() && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed, g.Waiting)
 }
 
-// Reasons that only the metric of waiting gangs has, and no condition. Preempting: the gang's victims are ending.
+// The metric of waiting gangs has two reasons more than the conditions. Preempting: the gang's victims are ending.
 // Reserved: resources are reserved for the gang until running work there has ended by itself.
 const (
 	Preempting = "Preempting"
@@ -296,8 +296,8 @@ func verdictOf(conditions []schedulingv1alpha1.PodGroupCondition) (verdict, bool
 	return verdict{scheduled: c.Status == metav1.ConditionTrue, reason: c.Reason, message: c.Message}, true
 }
 
-// conditions returns the conditions that express v. A condition whose status differs from the one in before gets
-// transitionID and now; any other keeps its ID and time.
+// conditions returns the conditions that express v. If the status of a condition differs from before, the condition
+// gets transitionID and now. Otherwise the ID and time stay.
 func (v verdict) conditions(before []schedulingv1alpha1.PodGroupCondition, transitionID string, now metav1.Time, generation int64) []schedulingv1alpha1.PodGroupCondition {
 	status := func(yes bool) metav1.ConditionStatus {
 		if yes {

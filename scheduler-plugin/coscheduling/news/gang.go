@@ -35,8 +35,8 @@ type Gang struct {
 	Failed, Deleted int
 	// Pods are the waiting members, in no order.
 	Pods []Pod
-	// Unserved counts, by scheduler name, the members whose scheduler this program does not serve. It is set only if
-	// members are missing.
+	// Unserved counts the members with a scheduler name that this program does not serve, by that name. It is set only
+	// if members are missing.
 	Unserved map[string]int
 
 	// Ordinary are Pods that name a loose group and other groups, too. A loose group's Pods are placed one by one, so
@@ -129,9 +129,9 @@ type Record struct {
 	Renominated time.Time
 }
 
-// StatusOf returns the newest status of a group of another API that this scheduler knows. This is the last written one
-// if the watch has not shown that yet, else the group's. The group's status may be missing, for instance after the
-// object was replaced. foreign reports that another program has changed the status since the write.
+// StatusOf returns the newest status of a group of another API that this scheduler knows: the last written one if the
+// watch has not shown that yet, else the group's. The group's status may be missing, for instance after the object was
+// replaced. foreign reports that another program has changed the status since the write.
 func (r *Record) StatusOf(group *dialect.Group, foreign bool) *dialect.Status {
 	if r.Status != nil && !foreign && r.IsAhead(group) {
 		return r.Status
@@ -151,8 +151,8 @@ func (r *Record) ForgetStatus() {
 	r.Status, r.Version = nil, ""
 }
 
-// ConditionsOf returns the conditions that this scheduler last reported about a group. If it has reported none, it
-// returns those of the group.
+// ConditionsOf returns the conditions that this scheduler last reported about a group or, if there are none, those of
+// the group.
 func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGroupCondition {
 	if r.Conditions != nil {
 		return r.Conditions
@@ -161,8 +161,8 @@ func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGrou
 }
 
 // standing returns the conditions that a group now has, as far as this scheduler knows. For Lockstep's own groups these
-// are the last written ones until the watch has shown them, and then what the watch shows, as another client, such as a
-// former leader, may have written later. For other APIs they are the last reported ones.
+// are the last written ones until the watch has shown them. After that they are what the watch shows, because another
+// client, such as a former leader, may have written later. For other APIs they are the last reported ones.
 func (r *Record) standing(group *dialect.Group) []schedulingv1alpha1.PodGroupCondition {
 	if group.Key.Dialect != dialect.Own || group.ResourceVersion == "" || r.IsAhead(group) {
 		return r.ConditionsOf(group)

@@ -83,7 +83,7 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Unmarked returns the Pods whose mark or nomination is to be written now. again is the time after which to call it
+// Unmarked returns the Pods that get a mark or another nomination now. again is the time after which to call Unmarked
 // again; 0 means not before something changes.
 func (g *Gang) Unmarked(now time.Time) (unmarked []types.UID, again time.Duration) {
 	for _, p := range g.Pods {

@@ -25,7 +25,8 @@ const firstTurn = 5 * time.Second
 const finalGrace = 2 * time.Second
 
 // StatusOf returns the status to write for a group of another API, nil for none. conditions are the conditions about to
-// be written, nil if they stay. again is the time after which to call it again; 0 means not before something changes.
+// be written, nil if they stay. again is the time after which to call StatusOf again; 0 means not before something
+// changes.
 func StatusOf(g *Gang, now time.Time, conditions []schedulingv1alpha1.PodGroupCondition) (status *dialect.Status, again time.Duration) {
 	if g.Group == nil || g.Group.Status == nil || g.Theirs {
 		return nil, 0
@@ -61,8 +62,8 @@ func lacksStill(g *Gang, conditions []schedulingv1alpha1.PodGroupCondition) bool
 	return c != nil && c.Status == metav1.ConditionTrue && WasScheduled(conditions) && g.Waiting.Total == 0 && !g.Group.HeldBy(g.Placed)
 }
 
-// awaitsFirstTurn reports whether the gang could be placed and waits for its first cycle. Its group then has no phase
-// yet, or the phase Pending.
+// awaitsFirstTurn reports whether the gang could be placed and waits for its first cycle. One sign of that is that the
+// group has no phase yet, or the phase Pending.
 func awaitsFirstTurn(g *Gang, before *dialect.Status, certain bool) bool {
 	isYoung := before.Native == nil && (before.Phase == "" || before.Phase == dialect.PhasePending)
 	return isYoung && !certain && g.Group.HeldBy(g.Placed, g.Waiting)

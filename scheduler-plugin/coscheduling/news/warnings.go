@@ -116,8 +116,9 @@ func (g *Gang) capping() string {
 // Between the placement of a member and its binding, plugins may wait, for instance for a volume that is being
 // provisioned. Other members may already run then.
 
-// How long a member may wait to be bound before an event says so: a member that needs volumes or devices, and any other
-// member. If many members are placed at once, the last ones are bound late.
+// claimPatience is how long a member that needs volumes or devices may wait to be bound before an event says so.
+// bindingPatience is the same for any other member; it is longer, because the last of many members that are placed at
+// once are bound late.
 const (
 	claimPatience   = 5 * time.Second
 	bindingPatience = time.Minute

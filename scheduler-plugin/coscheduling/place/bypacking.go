@@ -15,9 +15,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// byPacking searches for work that the gang has to wait for or evict, using what the plugins said of the nodes while
-// that work runs. Only the Pods that it chooses are then removed from the snapshot, so it is cheaper than search. It
-// finds nothing if the plugins would say something else without these Pods; the caller then uses search.
+// byPacking searches for the Pods that end by themselves and for which the gang has to wait. It uses what the plugins
+// said of the nodes while these Pods still run, and removes only the Pods that it chooses from the snapshot, so it is
+// cheaper than search. It finds nothing if the plugins would say something else without these Pods; the caller then
+// uses search.
 func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (found *space, err error) {
 	if s.found == nil || s.found.world == nil || len(pool.Units) == 0 {
 		return nil, nil

@@ -184,8 +184,8 @@ func regardOf(pod *corev1.Pod) regard {
 // spread break this rule: a placed Pod can attract the next one, or make a node's domain one of those with few Pods.
 func (r regard) isMonotone() bool { return !r.drawn && !r.spread }
 
-// spreads returns the topologies over which the class's members have to be spread, counted on some nodes as
-// PodTopologySpread does.
+// spreads returns the topologies over which the class's members have to be spread. As in PodTopologySpread, the Pods on
+// the given nodes are counted.
 func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
 	pod := c.members[0]
 	selected := nodeaffinity.GetRequiredNodeAffinity(pod)

@@ -12,8 +12,8 @@ import (
 // Closed is the reason why work may not start on a node that is to be maintained before the work ends.
 const Closed = "node(s) are to be maintained before the work ends"
 
-// leaveClosed excludes, for this class, the nodes that are to be maintained before the gang ends. Afterwards the queue
-// treats it as unknown what the gang needs.
+// leaveClosed excludes, for this class, the nodes that are to be maintained before the gang ends. As a consequence,
+// what the gang needs counts as unknown in the queue.
 func (c *class) leaveClosed(world *planner.World, isClosed func(node string) bool) {
 	if isClosed == nil {
 		return

@@ -102,7 +102,7 @@ func (r *deviceRoom) on(node string) []int64 {
 	return make([]int64, len(r.classes))
 }
 
-// request returns how many devices a member of a class takes, in the order of classes.
+// request returns how many devices of each DeviceClass a member of a class takes, in the order of r.classes.
 func (r *deviceRoom) request(class *class) []int64 {
 	request := make([]int64, len(r.classes))
 	for c, name := range r.classes {

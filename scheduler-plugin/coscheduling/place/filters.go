@@ -36,7 +36,7 @@ type filters struct {
 // preFilter runs the PreFilter plugins for a member. It returns the nodes to which the plugins limit the member, nil
 // for no limit. The state is nil if the plugins reject the member on all nodes.
 //
-// The plugin Coscheduling may be among these plugins: its PreFilter skips members.
+// There is no recursion, because the PreFilter of Coscheduling skips members.
 func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) (fwk.CycleState, sets.Set[string], error) {
 	if status := kube.MayShare(class.handle, pod); !status.IsSuccess() {
 		f.rejections.add(status)
@@ -115,8 +115,8 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 	return nil
 }
 
-// selected returns those of the given nodes that have the labels of a class's nodeSelector, and how many it has
-// excluded. The plugin NodeAffinity would exclude the same nodes. But comparing labels costs a hundredth of that, and a
+// selected returns those of the given nodes that have the labels of a class's nodeSelector, and how many others there
+// are. The plugin NodeAffinity would exclude the others, too. But comparing labels costs a hundredth of that, and a
 // gang may have hundreds of classes, each for one node.
 func (f *filters) selected(class *class, nodes []fwk.NodeInfo, some []int) (selected []int, excluded int) {
 	selector := class.members[0].Spec.NodeSelector

@@ -20,7 +20,7 @@ import (
 var labelBlind = sets.New(kube.NodeResourcesFit, kube.NodeAffinity, kube.TaintToleration,
 	kube.NodeUnschedulable, kube.NodeName, kube.NodePorts)
 
-// Shape returns a key that is equal for gangs of which either all find a place or none does. It returns "" for a gang
+// Shape returns a key that is equal for gangs that either all find a place or all find none. The key is "" for a gang
 // that can't be compared with others: some members are placed, or members have claims of their own.
 func (g *Gang) Shape() string {
 	if g.Placed.Total > 0 || len(g.Waiting) == 0 || slices.ContainsFunc(g.Waiting, ownsClaims) {
@@ -46,7 +46,7 @@ func (g *Gang) Shape() string {
 }
 
 // speaksForOthers reports whether what keeps a gang out also keeps out other gangs of its shape. If the gang may
-// reserve room, it must also be certain that no gang of the shape can reserve any.
+// reserve room, this also requires that no gang of the shape can reserve any.
 func speaksForOthers(gang *Gang, found *survey, out *Outcome) bool {
 	if why := out.Shortfall; !why.Certain || why.Overdue || out.Reservation != nil || gang.First && out.Helpless == 0 {
 		return false

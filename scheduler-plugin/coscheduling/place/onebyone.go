@@ -70,8 +70,8 @@ func (v *verification) membersOf(count func(class int) int) []member {
 	return members
 }
 
-// orders returns the orders in which to try first to place members on some nodes: the gang's order, and the order by
-// class in which the planner packs.
+// orders returns the orders that are tried first: the gang's order of the members, and the orders by class in which the
+// planner packs.
 func (v *verification) orders(members []member, nodes []int) [][]member {
 	orders := [][]member{members}
 	for _, classes := range planner.Orders(v.found.world, v.found.gang, nodes) {

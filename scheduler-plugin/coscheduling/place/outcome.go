@@ -46,8 +46,7 @@ type Shortfall struct {
 	Need queue.Need
 	// Unready reports that room is not the problem: members may not be scheduled yet.
 	Unready bool
-	// Certain reports that the planner found no plan at all. It is false if there were plans, and plugins rejected
-	// them.
+	// Certain reports that the planner found no plan at all. It is false if there were plans that plugins rejected.
 	Certain bool
 	// Overdue reports that the cycle was given up because it took too long.
 	Overdue bool
@@ -78,8 +77,8 @@ func refused(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	return Outcome{Shortfall: &why, Reservation: own}
 }
 
-// placedOutcome returns the outcome for a gang whose minimum is placed. It has a Shortfall if other members found no
-// place.
+// placedOutcome returns the outcome for a gang with enough placed members for its minimum. The outcome has a Shortfall
+// if other members found no place.
 func placedOutcome(gang *Gang, placed *verification) Outcome {
 	out := Outcome{Placements: placed.placements}
 	if rest := len(gang.Waiting) - len(placed.placements); rest > 0 {

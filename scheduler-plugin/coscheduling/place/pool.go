@@ -38,8 +38,8 @@ type pool struct {
 	// the Pods that the gang might wait for, the earliest end first.
 	ends room.Ends
 	soon []soon
-	// spared reports that the pool leaves out Pods that may be in it another time: a Pod can't be evicted now, does not
-	// end, or may be a member of a gang that is not known yet.
+	// spared reports that the pool leaves out Pods that may be in the pool another time. Such a Pod can't be evicted
+	// now, does not end, or may be a member of a gang that is not known yet.
 	spared bool
 }
 
@@ -47,8 +47,8 @@ type pool struct {
 type prey struct {
 	// takes reports whether the gang may preempt a Pod, or wait for its end. of is the Pod's gang, nil if none.
 	takes func(pod *corev1.Pod, of *gangs.Standing) bool
-	// evictsNobody reports that the Pods are to end by themselves. Pods that are ending and that a controller replaces
-	// are then of no use.
+	// evictsNobody reports that the Pods are to end by themselves. A Pod that is ending, but will be replaced by a
+	// controller, is then of no use.
 	evictsNobody bool
 }
 

@@ -25,8 +25,8 @@ import (
 
 // What Pods prefer comes after the group's topology, and before the packing order (ADR 67).
 
-// maxPreferring is the largest number of members times nodes with which members are still placed by what they prefer.
-// maxCompared is the largest such number with which several placements are compared.
+// maxPreferring and maxCompared limit the number of members times the number of nodes. Above maxPreferring, members are
+// not placed by what they prefer. Above maxCompared, placements in different orders are not compared.
 const (
 	maxPreferring = 1 << 18
 	maxCompared   = 1 << 15
@@ -148,7 +148,7 @@ func isIn(domains []string, used []map[string]bool) bool {
 
 // fulfilled returns a measure of how many of the placed members' preferences are fulfilled. A spread constraint that
 // holds counts 1, as does a node without a taint to avoid. A term of affinity counts a hundredth of its weight. A term
-// may take a look at all Pods, so fulfilled stops with the error of late as soon as there is one.
+// may require a look at all Pods, so fulfilled stops with the error of late as soon as late returns one.
 func (a *attempt) fulfilled(v *verification, late func() error) (float64, error) {
 	nodes, err := a.cluster.Snapshot.List()
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *attempt) fulfilled(v *verification, late func() error) (float64, error)
 	return sum, nil
 }
 
-// isTainted reports whether a node has a taint with one of the effects that a Pod does not tolerate.
+// isTainted reports whether a node has a taint that a Pod does not tolerate, with one of the given effects.
 func isTainted(node *corev1.Node, pod *corev1.Pod, effects ...corev1.TaintEffect) bool {
 	_, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
 		func(taint *corev1.Taint) bool { return slices.Contains(effects, taint.Effect) }, false)
@@ -205,7 +205,7 @@ type counter struct {
 }
 
 // in returns, by domain of a topology, the number of Pods that match. key is the topology's node label. Results are
-// cached by name, so the name must be different for each key and matches.
+// cached by name, so each combination of key and matches needs a name of its own.
 func (c *counter) in(name, key string, matches func(pod *corev1.Pod) bool) map[string]int {
 	if counts := c.counts[name]; counts != nil {
 		return counts

@@ -61,8 +61,8 @@ type space struct {
 	places []*framework.PodInfo
 }
 
-// seek is called for a gang that found no place. It looks for Pods to preempt or, if the gang is the first in the
-// queue, for room to reserve, and writes into out what is to be done.
+// seek is called for a gang that found no place. It writes into out what is to be done: to preempt Pods, or to reserve
+// room if the gang is the first in the queue.
 func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	before := s.cluster.Own
 	if before != nil && !before.Evicted {
@@ -189,9 +189,9 @@ func (s *seeker) reserve(found *space, before *room.Reservation, whose string, o
 	return nil
 }
 
-// findSpace searches among the Pods that may be preempted or awaited for the fewest, by priority, without which the
-// gang's minimum has room. It returns nil if there is no room even without all of them. Pods that are ending count as
-// gone. If there are only ending Pods, findSpace searches only if evenWithout.
+// findSpace searches for the smallest set of Pods, by priority, without which the gang's minimum has room. may says
+// which Pods can be in the set. The result is nil if the gang has no room even without all of these Pods. Pods that are
+// ending count as gone; if there are no others, findSpace searches only if evenWithout is set.
 //
 // The search first packs members by resources, as if all those Pods were gone, in each domain that a Required topology
 // allows. The plugins then verify the results, the one with the smallest loss first. If they reject all results,

@@ -18,8 +18,8 @@ import (
 // victims end, the gang is planned again and again, and each plan puts other members on the same nodes. So members that
 // are alike swap places, until as few as possible change their node.
 
-// steady returns the places of members, permuted so that as many members as possible keep their node. A member's node
-// is that of the gang's reservation, or else the node for which the member is nominated.
+// steady returns the places of members, permuted so that as many members as possible keep their node: the node in the
+// gang's reservation or, without a reservation, the node for which the member is nominated.
 func steady(gang *Gang, places []*framework.PodInfo, before *room.Reservation) ([]*framework.PodInfo, error) {
 	classes := make(map[types.UID]string, len(gang.Waiting))
 	for i, pod := range gang.Waiting {

@@ -54,9 +54,9 @@ func (g *Gang) minima() (all int, roles map[string]int) {
 // announces reports whether the gang is starting and has announced members.
 func (g *Gang) announces() bool { return g.Starts && !g.ToCome.IsZero() }
 
-// starting returns the gang that has to be placed for the start. If spec.provision asks for members that do not exist
-// yet, these are added as virtual members. Existing members for which spec.provision does not ask are left out unless
-// the minimum needs them: they get a place later.
+// starting returns the gang that has to be placed for the start. If spec.provision asks for no more than the minimum,
+// this is the gang itself. Otherwise, virtual members stand for the members that do not exist yet. Existing members
+// that neither the minimum nor spec.provision includes are left out: they get a place later.
 func (g *Gang) starting() *Gang {
 	if !g.announces() {
 		return g
@@ -73,8 +73,8 @@ func (g *Gang) starting() *Gang {
 	return g.withVirtual(least, takes)
 }
 
-// withVirtual returns the gang with only the first n of its waiting members, which take takes together, and with
-// virtual members for the others. All of these are needed.
+// withVirtual returns the gang with only the first n of its waiting members, which request the amounts takes together,
+// and with virtual members for the others. All of these are needed.
 func (g *Gang) withVirtual(n int, takes provision.Amounts) *Gang {
 	with := *g
 	with.needsAll = true
@@ -99,7 +99,7 @@ func (g *Gang) rest() provision.Amounts {
 }
 
 // virtualMembers returns a gang's virtual members and their class keys. It presumes that the first n waiting members,
-// which take takes together, are placed.
+// which request the amounts takes together, are placed.
 func (g *Gang) virtualMembers(n int, takes provision.Amounts) (members []*corev1.Pod, keys []string) {
 	model := g.model()
 	cut := provision.Cut(g.ToCome.Less(takes), provision.OfPod(model), g.stillToCome(n))
@@ -132,9 +132,9 @@ func (g *Gang) stillToCome(n int) int {
 	return max(1, all-int(g.Placed.Total)-n)
 }
 
-// virtualMember returns the i-th virtual member, a copy of model that requests takes. It has no needs that only one Pod
-// can have, such as claims, and no affinity between Pods. It has the model's labels and annotations, so that the
-// plugins take it for a member of the gang and let it use the gang's reservation.
+// virtualMember returns the i-th virtual member, a copy of model that requests the amounts takes. The copy has no needs
+// that only one Pod can have, such as claims, and no affinity between Pods. It has the model's labels and annotations,
+// so that plugins treat it as a member of the gang, which may use the gang's reservation.
 func (g *Gang) virtualMember(model *corev1.Pod, i int, takes provision.Amounts) *corev1.Pod {
 	of := &model.Spec
 	name := g.Key.Name + "-to-come-" + strconv.Itoa(i)
@@ -162,8 +162,8 @@ func uids(pods []*corev1.Pod) sets.Set[types.UID] {
 }
 
 // reserveToCome returns the gang's reservation for members to come, given the placements in the snapshot; nil for none.
-// At the gang's start it reserves the places of the virtual members. Later it keeps of the earlier reservation what
-// spec.provision still asks for and what still has room.
+// At the gang's start, the reservation has the places of the virtual members. Later, it is what is left of the earlier
+// reservation: the part that spec.provision still asks for and that still has room.
 func (g *Gang) reserveToCome(cluster *Cluster, placed *verification) *room.Reservation {
 	takes := make(provision.Amounts)
 	var toCome []*framework.PodInfo

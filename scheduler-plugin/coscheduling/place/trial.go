@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// maxTrials is how often one search for victims asks the plugins at most. Each time costs about as much as verifying a
-// plan, so a search for a large gang runs out of time earlier.
+// maxTrials is the largest number of times that one search for victims asks the plugins. Each time costs about as much
+// as verifying a plan, so a search for a large gang runs out of time earlier.
 const maxTrials = 256
 
 // maxChoices is the largest number of domains in which the plugins verify the choice of victims that packing has found.
@@ -99,8 +99,8 @@ func (t *trial) space() *space {
 }
 
 // ask searches for victims by asking the plugins at each step. It is called if the plugins rejected the best choice
-// that packing found. An earlier choice that they accepted, in another domain and with a higher loss, stays unless ask
-// finds one.
+// that packing found. If they accepted another choice, in another domain and with a higher loss, that choice stays
+// unless ask finds one.
 func (t *trial) ask(ctx context.Context) {
 	before, places := t.victims, t.places
 	t.victims, t.places = nil, nil
@@ -168,9 +168,9 @@ func (t *trial) spareUnused(ctx context.Context) {
 	t.fitsWithout(ctx, t.podsOf(taken), true)
 }
 
-// fitsWithout asks the plugins whether the gang fits without the Pods in gone. After maxTrials calls it returns false,
-// which is safe: the search then evicts more Pods than necessary, but never too few. spares reports that the gang has
-// fitted with more Pods gone; then fitsWithout returns false, too, if it runs out of time.
+// fitsWithout asks the plugins whether the gang fits without the Pods in gone. After maxTrials calls the result is
+// false, which is safe: the search then evicts more Pods than necessary, but never too few. spares reports that the
+// gang has fitted with more Pods gone; then the result is also false if the time is over.
 func (t *trial) fitsWithout(ctx context.Context, gone []bool, spares bool) bool {
 	if t.left--; t.left < 0 || t.err != nil {
 		return false

@@ -37,7 +37,7 @@ type verification struct {
 }
 
 // follow puts members where a plan puts them. If the plugins reject a member there, follow tries the other nodes of the
-// plan. It reports whether the gang's minimum is placed. If not, the caller undoes the placements.
+// plan. The result is whether the gang's minimum is placed. If not, the caller undoes the placements.
 func (v *verification) follow(ctx context.Context, plan planner.Plan) (bool, error) {
 	v.askExtenders(ctx, plan)
 	next := make([]int, len(v.found.classes))
@@ -81,7 +81,7 @@ type onNode struct {
 }
 
 // askExtenders asks the extenders whether members may be where a plan puts them. As a call may take milliseconds, it
-// asks about many members concurrently. It can, because extenders don't see where other members are.
+// asks about many members concurrently. This is possible because extenders don't see where other members are.
 func (v *verification) askExtenders(ctx context.Context, plan planner.Plan) {
 	if !v.cluster.Extenders.HaveFilter() {
 		return

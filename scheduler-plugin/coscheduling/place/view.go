@@ -63,8 +63,8 @@ type Cluster struct {
 	// each of the cluster's resources that may be reserved.
 	Reserved   provision.Amounts
 	MaxPercent int64
-	// ToCome is how much room is reserved for members to come of the namespace's other gangs. AllToCome is the number
-	// of members to come, of other gangs in all namespaces, for which room is reserved.
+	// ToCome is how much room is reserved for members to come of the namespace's other gangs. AllToCome counts the
+	// members to come of other gangs, in all namespaces, for which room is reserved.
 	ToCome    provision.Amounts
 	AllToCome int
 	// Nominated are the Pods that are nominated for nodes, by node.

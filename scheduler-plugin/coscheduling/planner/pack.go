@@ -10,8 +10,8 @@ import (
 
 // packing is a partial placement on some nodes of a world.
 //
-// Invariant: free is what Nodes had minus what the placed members request, and placed members never bring it below
-// zero.
+// Invariant: free is what Nodes had minus what the placed members request, and never below zero because of a placed
+// member.
 type packing struct {
 	gang   *Gang
 	nodes  []int           // in filling order
@@ -184,8 +184,8 @@ func byPriority(gang *Gang, order []int) []int {
 	return ranked
 }
 
-// placeNeeded packs only the members that the minima need: first members of roles with a minimum, in one order, then
-// any members up to Min, in the order free.
+// placeNeeded packs only the members that the minima need. Members of roles with a minimum come first, in the order
+// `order`; then any members up to Min, in the order `free`.
 func (p *packing) placeNeeded(order, free []int) {
 	for _, class := range order {
 		c := &p.gang.Classes[class]

@@ -27,9 +27,9 @@ import (
 // count as alike, and verification by the plugins finds the differences.
 const maxMatches = 1 << 20
 
-// LabelKeys returns a key for each member. Members whose labels no plugin can tell apart have equal keys. Only members
-// with the same class key are compared. existing are the anti-affinity selectors of Pods outside of the gang, nil for
-// none.
+// LabelKeys returns a key for each member. Members with labels that no plugin can tell apart have equal keys. Only
+// members with the same class key are compared. existing are the anti-affinity selectors of Pods outside of the gang,
+// nil for none.
 func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.Selector]) ([]string, error) {
 	varying := varyingLabels(pods, classKeys)
 	texts := make([]string, len(pods))

@@ -112,7 +112,7 @@ func (w *Wants) repels(other *Wants) bool {
 // assumes that they can share nodes, and verification corrects that.
 const maxRepelling = 64
 
-// Repulsion returns, for each class, the other classes whose members can't share a node with its members. If isOver
+// Repulsion returns, for each class, the indexes of the other classes that can't share a node with the class. If isOver
 // becomes true, the result is incomplete.
 func Repulsion(classes []*Wants, isOver func() bool) [][]int {
 	all := make([][]int, len(classes))
@@ -156,8 +156,8 @@ func Levels(group []schedulingv1alpha1.TopologyConstraint, classes []*Wants, on 
 	return levels
 }
 
-// domainOf returns the domain of a topology that the most of some nodes are in. Of several such domains it returns the
-// first by name. It returns "" if no node is in a domain.
+// domainOf returns the domain (the value of the label key) with the largest number of the given nodes, the first by
+// name if there are several. The result is "" if no node has the label.
 func domainOf(nodes []*corev1.Node, key string) string {
 	counts := make(map[string]int)
 	for _, node := range nodes {

@@ -33,7 +33,7 @@ func (a Amounts) IsZero() bool {
 // Equal reports whether two Amounts are equal.
 func (a Amounts) Equal(b Amounts) bool { return a.Within(b) && b.Within(a) }
 
-// Less returns a minus b, but not below 0 for any resource. Resources of which nothing is left are dropped.
+// Less returns a minus b, but not below 0 for any resource. Resources with nothing left are dropped.
 func (a Amounts) Less(b Amounts) Amounts {
 	left := make(Amounts, len(a))
 	for name, amount := range a {

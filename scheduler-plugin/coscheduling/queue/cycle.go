@@ -49,9 +49,8 @@ type Terms struct {
 	Initial, Longest time.Duration
 }
 
-// Alike refuses a gang in its cycle without planning it. It does so if a gang ahead with the same shape was refused,
-// and nothing that may help has happened since. It then returns that gang's refusal. If it returns false, the gang has
-// to be planned.
+// Alike refuses a gang in its cycle without planning it, if a gang ahead of the same shape was refused and nothing that
+// may help has happened since. The result is that gang's refusal, or false if the gang has to be planned.
 func (q *Queue) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
 	g := q.gangs[key]
 	if g == nil || g.state != inCycle || g.woken {

@@ -35,7 +35,7 @@ func (d Debts) Owe(namespace string, took time.Duration, now time.Time) {
 	d[namespace] = times.Later(d[namespace], now.Add((overdueShare-1)*took))
 }
 
-// of returns the time until which its namespace's debt keeps a gang from having a cycle, zero for no debt.
+// of returns the time until which a gang has no cycle because of its namespace's debt, zero for no debt.
 func (d Debts) of(g *gang) time.Time {
 	if g.overdue || !g.hadTurn {
 		return d[g.rank.Key.Namespace]

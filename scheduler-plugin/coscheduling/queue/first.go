@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// IsFirst reports whether a gang in its cycle has the right to a reservation. It has if no gang before it in rank may
-// have a reservation.
+// IsFirst reports whether a gang in its cycle has the right to a reservation, that is, no gang ahead of it may have a
+// reservation.
 func (q *Queue) IsFirst(key dialect.Key, now time.Time) bool {
 	q.tick(now)
 	g := q.gangs[key]

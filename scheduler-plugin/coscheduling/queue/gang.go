@@ -38,14 +38,14 @@ type gang struct {
 	// failures counts the refusals in a row in which the gang had no more room than before. room is the Room of the
 	// last refusal.
 	failures, room int
-	// alike counts the refusals in the same period without a plan of the gang's own, because a gang of the same shape
-	// was refused.
+	// alike counts, for the same time as failures, the refusals for which the gang was not planned itself: a gang of
+	// the same shape had been refused.
 	alike int
 	// notBefore is the end of the back-off. early is when the gang may have one cycle during the back-off. initial is
 	// the length of the shortest back-off.
 	notBefore, early time.Time
 	initial          time.Duration
-	// unbound counts the placements in a row of which a member could not be bound. unboundUntil is the end of the
+	// unbound counts the placements in a row with a member that could not be bound. unboundUntil is the end of the
 	// back-off after such placements.
 	unbound      int
 	unboundUntil time.Time

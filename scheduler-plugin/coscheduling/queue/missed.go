@@ -6,7 +6,7 @@ package queue
 // mostMissed bounds how many events of a cycle are remembered.
 const mostMissed = 1000
 
-// missed has the events since a cycle began. The plan of that cycle may be made without what they changed.
+// missed has the events since a cycle began. The plan of that cycle may be made without regard to these events.
 type missed struct {
 	// events has the events of other kinds: their number matters.
 	events []Event
@@ -28,8 +28,8 @@ func (m *missed) add(event Event) {
 	}
 }
 
-// help reports whether the missed events may help a gang. If they may not, gained is for how many members they have
-// freed room at most.
+// help reports whether the missed events may help a gang. If they may not, gained is the largest number of members for
+// which the events can have freed room.
 func (m *missed) help(need *Need) (gained int, helps bool) {
 	if m.more || m.placing && need.RegardsOthers || m.relabelling && !need.IgnoresLabels {
 		return 0, true

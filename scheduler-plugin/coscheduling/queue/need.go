@@ -63,7 +63,8 @@ const (
 	NodeGone
 )
 
-// helps reports whether an event may help. It adds the number of members for which an ended Pod leaves room to gained.
+// helps reports whether an event may help. If the event is the end of a Pod, helps adds the number of members for which
+// the Pod leaves room to *gained.
 func (n *Need) helps(event *Event, gained *int) bool {
 	switch event.Kind {
 	case PodPlaced, NodeGone:

@@ -21,7 +21,7 @@ type Queue struct {
 	timers  ordered
 	shapes  shapes
 	debts   Debts
-	// slowUntil is the time until which gangs whose last cycle took long and found no place have no cycle.
+	// slowUntil is the end of a pause. Until then, a gang has no cycle if its last cycle took long and found no place.
 	slowUntil time.Time
 	// planned is the gang in its cycle, nil for none. missed has the events since that cycle began.
 	planned *gang
@@ -41,7 +41,7 @@ func New() *Queue {
 }
 
 // Enter makes a gang ready. The gang is new in the queue, or something has changed that concerns this gang alone. lacks
-// reports that the gang lacks its minimum; otherwise it waits only for places of further members.
+// reports that the gang lacks its minimum; otherwise only members above the minimum wait.
 func (q *Queue) Enter(rank Rank, lacks bool, now time.Time) {
 	g := q.gangs[rank.Key]
 	if g == nil {
@@ -179,8 +179,7 @@ func (q *Queue) Listens(kind EventKind) bool {
 	return q.planned != nil || q.shapes.listens(kind)
 }
 
-// try makes the first gang of a shape that may have a cycle ready, on behalf of all gangs of the shape. A barred gang
-// may not have one.
+// try makes one gang of a shape ready, on behalf of all gangs of the shape: the first gang that is not barred.
 func (q *Queue) try(s *shape, now time.Time) {
 	for s.tried == nil {
 		g := s.waiting.first()
@@ -223,8 +222,8 @@ func (q *Queue) tick(now time.Time) {
 	}
 }
 
-// arrange puts a gang into the heaps in which it belongs now. If the gang was to be tried on behalf of its shape and is
-// barred, another gang is tried.
+// arrange puts a gang into the heaps in which the gang belongs now. If the gang was to be tried on behalf of its shape,
+// but is barred, the next gang of the shape is tried.
 func (q *Queue) arrange(g *gang, now time.Time) {
 	q.shapes.reorder(g)
 	var due, early, barred bool
@@ -292,9 +291,8 @@ func (q *Queue) barred(g *gang) time.Time {
 	return times.Later(g.unboundUntil, q.debts.of(g))
 }
 
-// slow returns the time until which a gang has no cycle because its last cycle took long and found no place. It is zero
-// for other gangs. This also holds for gangs refused because of a gang of the same shape: their cycles would take long,
-// too.
+// slow returns the time until which a gang has no cycle because its last cycle took long and found no place, zero for
+// other gangs. Gangs of the same shape wait meanwhile, because their cycles would take long, too.
 func (q *Queue) slow(g *gang) time.Time {
 	if !g.slow {
 		return time.Time{}

@@ -28,7 +28,7 @@ type Ends map[types.UID]time.Time
 type progress struct {
 	// left is how many Pods have to end before the gang has its place.
 	left int
-	// announced is the time From that other gangs and Pods were last woken for. They are woken again only if From
+	// announced is the value of From for which other gangs and Pods were last woken. They are woken again only if From
 	// becomes notably later.
 	announced time.Time
 	// begun is when the gang's first reservation began, in an unbroken series.
@@ -39,8 +39,8 @@ type progress struct {
 	held time.Duration
 }
 
-// NewInTime returns a reservation of room for members on their nodes. The room is needed from the time at which all of
-// the members have room there; ends says which Pods end by then. It returns nil if some node never has the room.
+// NewInTime returns a reservation of room for members on their nodes. The gang needs the room from the time at which
+// there is room for all members; ends says which Pods end by then. The result is nil if some node never has the room.
 func NewInTime(gang Gang, members []*framework.PodInfo, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	r := New(gang, InTime, members, nil, now.Add(longestUnseen))
 	r.From, r.begun, r.seen = now, now, now
@@ -109,9 +109,9 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// Renewed returns the reservation that replaces r, with the ends of Pods as they are known now. It is on r's nodes,
-// unless other is better by at least a minute and a tenth of the time left. other is nil if no other place is known. If
-// the gang has no place on r's nodes any more, Renewed returns other.
+// Renewed returns the reservation that replaces r, with the ends of Pods as they are known now. The new reservation is
+// on r's nodes, unless other is better by at least a minute and at least a tenth of the time left. other is nil if no
+// other place is known. If the gang has no place on r's nodes any more, the result is other.
 func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	stays := NewInTime(r.Gang, r.Members, ends, nodes, now)
 	if stays != nil && r.From.IsZero() {
@@ -136,9 +136,9 @@ func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now ti
 	return next
 }
 
-// isLaterThan reports whether the gang needs its room so much later than announced that it is worth waking others: by
-// at least a minute and a tenth of the time that was left. Where work runs longer than its estimate, From moves on with
-// the clock.
+// isLaterThan reports whether the gang needs its room so much later than announced that others have to be woken: by at
+// least a minute, and by at least a tenth of the time that was left. Without these limits, others would be woken all
+// the time while work runs longer than its estimate, as From then moves with the clock.
 func (r *Reservation) isLaterThan(announced time.Time) bool {
 	switch {
 	case r.From.IsZero():

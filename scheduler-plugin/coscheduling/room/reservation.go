@@ -26,7 +26,7 @@ type Reservation struct {
 	End time.Time
 	// From is when the gang needs all of the room, for the reason InTime. Zero: unknown.
 	From time.Time
-	// Members are the members of the gang that are to go there, each with its node set. Some may be virtual.
+	// Members are the members for which the room is reserved, each with its node set. Some may be virtual.
 	Members []*framework.PodInfo
 	// Takes is what all members take, including places for Pods. ToCome is what the virtual members among them take.
 	// Read-only.
@@ -86,8 +86,8 @@ func On(members []*framework.PodInfo, pods []fwk.PodInfo) []fwk.PodInfo {
 	return on
 }
 
-// Nominees returns, by member, the node for which the member is to be nominated. Members are nominated for nodes only
-// if they go there as soon as Pods have ended.
+// Nominees returns, by member, the node for which the member is to be nominated. The result is nil unless the members
+// go to their nodes as soon as Pods have ended, that is, for the reason Preemption.
 func (r *Reservation) Nominees() map[types.UID]string {
 	if !r.Reason.rule().nominates {
 		return nil
@@ -120,9 +120,9 @@ func (r *Reservation) Reserved(node fwk.NodeInfo) provision.Amounts {
 	return reserved
 }
 
-// Within returns the reservation for as many of its members as fit into an amount together. If nodes is not nil, it
-// leaves out members that no longer fit on their node: a gang ahead has taken the room, or the node is deleted or
-// cordoned. It returns r if all members stay, and nil if none does.
+// Within returns the reservation for as many of its members as fit into an amount together. If nodes is not nil,
+// members that no longer fit on their node are left out: a gang ahead has taken the room, or the node is deleted or
+// cordoned. The result is r if all members stay, and nil if none does.
 func (r *Reservation) Within(most provision.Amounts, nodes Nodes) *Reservation {
 	var stay []*framework.PodInfo
 	byNode, countsPods := make(map[string]provision.Amounts), most[corev1.ResourcePods] > 0

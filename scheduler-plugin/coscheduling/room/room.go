@@ -21,7 +21,7 @@ import (
 type Room struct {
 	mu     sync.RWMutex
 	byGang map[dialect.Key]*Reservation
-	// ordered are the reservations by rank; byNode, the reservations with members on a node, by gang.
+	// ordered has the reservations by rank. byNode has, by node and by gang, the reservations with members on the node.
 	ordered []*Reservation
 	byNode  map[string]map[dialect.Key]*Reservation
 }
@@ -33,9 +33,9 @@ func (r *Room) Of(gang dialect.Key) *Reservation {
 	return r.byGang[gang]
 }
 
-// Keep stores a gang's reservation and replaces the earlier one. It returns the earlier one if others may use the
-// change: it was on other nodes, the gang had a higher rank, or the gang needed the room notably sooner. Otherwise it
-// returns nil.
+// Keep stores a gang's reservation and replaces the earlier one. The result is the earlier one if others may use the
+// change: it was on other nodes, the gang had a higher rank, or the gang needed the room notably sooner. Otherwise the
+// result is nil.
 func (r *Room) Keep(reservation *Reservation) (left *Reservation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

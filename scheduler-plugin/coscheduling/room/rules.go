@@ -43,7 +43,7 @@ type rule struct {
 	backfills bool
 	// capped: the room is limited to a share of the cluster.
 	capped bool
-	// nominates: members are nominated for the nodes on which their room is as soon as Pods there have ended.
+	// nominates: the members are nominated for their reserved nodes, because they go there as soon as Pods have ended.
 	nominates bool
 	// grace is how long the reservation outlives the wait of its gang.
 	grace time.Duration

@@ -101,8 +101,8 @@ func (t *Teller) tell(ctx context.Context, until time.Time) error {
 	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
-// write writes when a group is expected to start. It returns nil if the group does not exist any more, or if another
-// group has its name.
+// write writes into a group when the group is expected to start. The error is nil if the group does not exist any more,
+// or if another group has its name.
 func (t *Teller) write(ctx context.Context, group *dialect.Group, expected *whatif.Expected) error {
 	start := applyv1alpha1.ExpectedStart()
 	if !expected.Latest.IsZero() {

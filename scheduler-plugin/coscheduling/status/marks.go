@@ -104,9 +104,9 @@ func (r *Reporter) write(ctx context.Context, pod *corev1.Pod, condition *corev1
 	return kube.WriteWait(ctx, r.pods, pod, condition, node)
 }
 
-// failed returns the error to report for a Pod that could not be marked. It returns nil if the Pod is gone or has
-// changed, because the Pod is then queued again. It also returns nil for an invalid request if the Pod no longer waits:
-// the Pod was bound meanwhile.
+// failed returns the error to report for a Pod that could not be marked. The result is nil if the Pod is gone or has
+// changed, because the Pod is then queued again. It is also nil for an invalid request if the Pod no longer waits: the
+// Pod was bound meanwhile.
 func (r *Reporter) failed(gang dialect.Key, pod *corev1.Pod, err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

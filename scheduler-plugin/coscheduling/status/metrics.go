@@ -64,7 +64,7 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 type Asked struct {
 	// Waiting counts the gangs that wait, by reason.
 	Waiting func() map[string]int
-	// Foreign counts, by API group, the groups whose status this scheduler leaves to other programs.
+	// Foreign counts, by API group, the groups with a status that this scheduler leaves to other programs.
 	Foreign func() map[string]int
 	// Held returns how much is reserved for members to come, by resource.
 	Held func() map[string]float64

@@ -269,8 +269,8 @@ func phaseOf(object *unstructured.Unstructured) string {
 }
 
 // conflict handles a write that was refused because the group has changed. If the status was computed from this
-// scheduler's own last write, it drops the record of that write and queues the gang, so that the next write is computed
-// from what the watch shows. After a restore of etcd, the watch never shows the version of the last write.
+// scheduler's own last write, conflict drops the record of that write and queues the gang. The next write is then
+// computed from what the watch shows. After a restore of etcd, the watch never shows the version of the last write.
 func (r *Reporter) conflict(gang *news.Gang) {
 	if gang.Record.IsAhead(gang.Group) {
 		gang.Record.ForgetStatus()

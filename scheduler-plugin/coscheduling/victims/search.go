@@ -31,7 +31,8 @@ type Choice struct {
 }
 
 // compare returns a negative number if c loses less than other. It compares the number of Pods that a
-// PodDisruptionBudget protects, then the latest end, then the highest priority, then the time that the Pods have run.
+// PodDisruptionBudget protects, the number of units that have not run for their minimum time, the latest end, the
+// highest priority and the time that the Pods have run, in this order.
 func (c *Choice) compare(other *Choice) int {
 	return cmp.Or(
 		cmp.Compare(c.violations, other.violations),

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/leading"
 )
 
-// fenceWrites keeps a former leader from binding and evicting Pods: kube-scheduler goes on scheduling as long as it
-// tries to renew its lease. It does not change clients that only watch or write events.
+// fenceWrites keeps a former leader from binding and evicting Pods. This is needed because kube-scheduler goes on
+// scheduling while it tries to renew its lease. Clients that only watch or write events are not changed.
 func fenceWrites(c *config.Config) error {
 	if c.LeaderElection == nil {
 		return nil

@@ -109,8 +109,8 @@ func (p *Program) OnlyWritesConfiguration() bool {
 	return p.opts.WriteConfigTo != ""
 }
 
-// SetGates sets the feature gates as the command line says. It returns the gates, so that the caller can set more of
-// them. Call it before anything reads a gate, as the configuration's defaults do.
+// SetGates sets the feature gates as the command line says, and returns them, so that the caller can set more. Call it
+// before anything reads a gate; the configuration's defaults do so.
 func (p *Program) SetGates() (featuregate.MutableVersionedFeatureGate, error) {
 	if err := p.opts.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, err

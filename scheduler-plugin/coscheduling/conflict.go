@@ -18,8 +18,8 @@ import (
 const (
 	// successionGrace is the length of a period that begins when this scheduler begins to lead. If another scheduler
 	// binds a Pod that was first seen before the end of the period, that does not count as a conflict: the previous
-	// leader may have bound the Pod. A watch may report a Pod late, because a dead connection has to be noticed first,
-	// and is then opened again after a back-off.
+	// leader may have bound the Pod. The period is long because the watch may report such a Pod late, for instance
+	// after a dead connection.
 	successionGrace = 90 * time.Second
 	// conflictPeriod is the time between two log lines about conflicting schedulers.
 	conflictPeriod = 10 * time.Minute

@@ -78,8 +78,8 @@ func (e *engine) runCycle(view gangView) {
 	e.apply(ctx, view, out)
 }
 
-// decide plans a gang. If there is no place for all waiting members, it plans only those for which spec.provision asked
-// when the gang started, and limits view to these members. See planWithinAnnounced.
+// decide plans a gang. If there is no place for all waiting members, decide plans only a part of them, and limits view
+// to that part: the members for which spec.provision asked when the gang started. See planWithinAnnounced.
 func (e *engine) decide(ctx context.Context, view *gangView) (place.Outcome, error) {
 	out, err := e.plan(ctx, view, view.Broken())
 	if err == nil && len(out.Placements) == 0 && !out.Shortfall.Overdue {

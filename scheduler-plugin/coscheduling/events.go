@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// helpful returns the events that may help a gang without a place: events that free or add room, or change what a node
-// admits, and events of objects that volumes and claims wait for. Any plugin may have refused the gang, so these are
+// helpful returns the events that may help a gang without a place. Such events free or add room, change what a node
+// admits, or are about objects for which volumes and claims wait. Any plugin may have refused the gang, so these are
 // the events of all default Filter plugins.
 func helpful() []fwk.ClusterEvent {
 	return []fwk.ClusterEvent{

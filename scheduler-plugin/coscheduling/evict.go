@@ -108,11 +108,11 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 	}
 }
 
-// deletePods first marks all Pods with DisruptionTarget, so that a scheduler that takes over knows that the whole gang
-// was to go. Then it deletes one Pod, and if that is not refused, the others. waits reports whether the gang for which
-// the Pods are deleted still waits; nil if they are deleted for no gang. Once the gang no longer waits, or a deletion
-// is refused, the remaining Pods stay. deletePods returns how long to wait before retrying the Pods not deleted, 0 if
-// all were.
+// deletePods first marks all Pods with DisruptionTarget. If another scheduler takes over, the marks show that the whole
+// gang was to go. Then deletePods deletes one Pod and, if that is not refused, the others. waits reports whether the
+// gang for which the Pods are deleted still waits; nil if they are deleted for no gang. Once the gang no longer waits,
+// or a deletion is refused, the remaining Pods stay. deletePods returns how long to wait before retrying the Pods not
+// deleted, 0 if all were.
 func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod, waits func() bool) (pause time.Duration) {
 	var left, failed, refused atomic.Bool
 	marked := e.mark(ctx, by, pods)

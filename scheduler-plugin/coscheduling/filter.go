@@ -70,8 +70,8 @@ func (c *Coscheduling) PreFilterExtensions() fwk.PreFilterExtensions {
 // Filter keeps ordinary Pods out of reservations of gangs ahead of them, and away from nodes with a planned
 // maintenance.
 //
-// A PreFilterResult can't replace Filter. kube-scheduler ignores the result for the node for which the Pod is
-// nominated, and for the node on which an equal Pod was just placed.
+// A PreFilterResult can't replace Filter, because kube-scheduler ignores the result in two cases: for the node for
+// which a Pod is nominated, and for the node on which an equal Pod was just placed.
 func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(requestKey)
 	if err != nil {

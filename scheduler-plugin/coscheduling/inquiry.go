@@ -30,8 +30,8 @@ const (
 	settledAnswers = 3
 	// restartPause is the shortest time between two exits for the same kind.
 	restartPause = 10 * time.Minute
-	// answerTimeout limits how long the program waits at its start until the API server says which kinds it serves, and
-	// then until it lists their objects. After that time, gangs of the kinds that were listed are planned.
+	// answerTimeout limits two waits at the program's start: until the API server says which kinds it serves, and then
+	// until their objects are listed. After that, gangs of the kinds that were listed are planned.
 	answerTimeout = time.Minute
 )
 

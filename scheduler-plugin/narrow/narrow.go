@@ -26,9 +26,9 @@ import (
 // factory. The informer of Pods, which kube-scheduler creates, is an exception.
 //
 // Pods of all namespaces take room on nodes. So Pods, and the volumes and devices that Pods use, are still read in all
-// namespaces. Pods in other namespaces appear without a scheduler name, so that this scheduler never places them, and
-// with the highest priority, so that it never preempts them. Objects that matter only for a Pod to be placed or
-// preempted are read only in the given namespaces.
+// namespaces. Pods in other namespaces appear without a scheduler name, so that this scheduler never places these Pods.
+// They also appear with the highest priority, so that this scheduler never preempts them. Objects that matter only for
+// a Pod to be placed or preempted are read only in the given namespaces.
 func Informers(factory informers.SharedInformerFactory, namespaces informing.Namespaces) {
 	if len(namespaces) == 0 {
 		return

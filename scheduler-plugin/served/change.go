@@ -32,10 +32,10 @@ const (
 	leastLife = 30 * time.Minute
 )
 
-// AwaitChange waits until the API server serves a resource that the scheduler has done without since its start, or no
-// longer serves one that the scheduler uses. The API server has to say so for several minutes. AwaitChange returns a
-// line that describes the change, or "" if ctx ends. The caller should then exit and be restarted, because a scheduler
-// is built for the resources that were served at its start.
+// AwaitChange waits for a change of the resources that the API server serves: a resource that the scheduler has done
+// without since its start is now served, or one that the scheduler uses is no longer served. The API server has to say
+// so for several minutes. AwaitChange returns a line that describes the change, or "" if ctx ends. The caller should
+// then exit and be restarted, because a scheduler is built for the resources that were served at its start.
 //
 // AwaitChange ignores resources that the command line demands: without these the program would not start again.
 func AwaitChange(ctx context.Context, a *APIs, config *rest.Config) (string, error) {

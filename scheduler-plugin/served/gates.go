@@ -23,8 +23,8 @@ var offByDefault = []struct {
 }
 
 // FitGates adapts feature gates to the API server. It turns off features that are on by default and need a resource
-// that is not served. If the user has turned on a feature whose resource is not served, FitGates returns an error,
-// because the user would not get what they asked for.
+// that is not served. If the user has turned on a feature that needs such a resource, FitGates returns an error,
+// because the feature would not work.
 //
 // Call it when the gates have the values of the command line, and before anything has read them.
 func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {

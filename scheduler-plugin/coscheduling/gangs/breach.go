@@ -51,8 +51,8 @@ func (g *gang) spares() bool {
 	return g.group != nil && lastHeld(g).HeldBy(g.placed)
 }
 
-// noticedWithin is the longest time between the preemption of a needed member and the time at which the gang's
-// condition says that the minimum is lost.
+// noticedWithin limits how long the gang's condition may lag behind: if a needed member is preempted, the condition
+// says within this time that the minimum is lost.
 const noticedWithin = 10 * time.Second
 
 // brokenSince returns the earliest time at which preemption can have broken a gang that lacks its minimum, according to
@@ -130,9 +130,9 @@ func deletedAt(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// breakUp handles a gang that lacks its minimum because of preemption. It makes all remaining members count as leaving,
-// and returns them so that the caller evicts them. It returns nil if the gang has its minimum, or if members may be
-// preempted one by one.
+// breakUp handles a gang that lacks its minimum because of preemption. All remaining members then count as leaving.
+// breakUp returns these members, which the caller evicts. The result is nil if the gang has its minimum, or if members
+// may be preempted one by one.
 func (g *gang) breakUp(current func(*corev1.Pod) *corev1.Pod) []*corev1.Pod {
 	if !g.goesWhole() || lastHeld(g).HeldBy(g.existing(current)) {
 		return nil

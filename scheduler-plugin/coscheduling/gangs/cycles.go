@@ -89,9 +89,9 @@ func (c Cycles) begin(priority int32, dueAt time.Time) (View, bool) {
 	return view, true
 }
 
-// Assume records the nodes that a cycle has chosen for members, by the UID of the Pod. If the gang's minimum would not
-// hold with them, because the group or its members have changed since the cycle began, it returns false and records
-// nothing.
+// Assume records the nodes that a cycle has chosen for members, by the UID of the Pod. The result is false, and nothing
+// is recorded, if the group or its members have changed since the cycle began, so that the minimum would not hold with
+// these nodes.
 func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 	t := c.Of
 	t.mu.Lock()

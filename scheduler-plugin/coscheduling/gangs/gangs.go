@@ -307,9 +307,9 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 	}
 }
 
-// changed must be called after each change of a gang's counts, with the lock held. It wakes other gangs if the gang's
-// priority fell, updates the gang's stage and what it may reserve for members to come, puts the gang into the queue or
-// removes it, and makes the Reporter look at the gang.
+// changed does what follows from a change of a gang's counts, in this order. It wakes other gangs if the gang's
+// priority fell. It updates the gang's stage, and what the gang may reserve for members to come. It puts the gang into
+// the queue or removes it. It makes the Reporter look at the gang. Call changed after each change, with the lock held.
 func (t *Gangs) changed(g *gang) {
 	g.begun()
 	switch {

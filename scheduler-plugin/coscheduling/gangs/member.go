@@ -30,7 +30,8 @@ const (
 	memberPlaced
 )
 
-// member is a Pod that names a gang's group. It is a member of the gang, unless it is a stranger (stranger.go).
+// member is the record of a Pod that names a gang's group. The Pod is a member of the gang, unless the group does not
+// accept it, for instance because the Pod has another owner (a stranger, stranger.go).
 type member struct {
 	pod *corev1.Pod
 	// assumed is the node of a member whose binding is not observed yet, else "".

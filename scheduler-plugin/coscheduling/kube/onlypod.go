@@ -25,8 +25,8 @@ var ErrHasEnded = errors.New("the Pod has ended")
 const deletions = 4
 
 // onlyPod is a handle with which only one Pod can be marked and deleted, and can be deleted only before it has ended.
-// kube-scheduler's own code for victims marks and deletes by name. It could delete another Pod that has taken the name,
-// as happens with StatefulSets, or a Pod that has ended when the scheduler has not seen that yet.
+// kube-scheduler's own code for victims marks and deletes by name. That code could delete another Pod with the same
+// name, as happens with StatefulSets, or a Pod that has ended without the scheduler knowing.
 type onlyPod struct {
 	fwk.Handle
 	client onlyPodClient

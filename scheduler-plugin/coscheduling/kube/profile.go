@@ -68,8 +68,8 @@ func (p Profiles) first(plugin string) int {
 }
 
 // Also returns the profiles and, for each name, a copy of the first profile that runs the plugin. The copy has that
-// name, so that Pods with this schedulerName are scheduled in the same way. Also returns an error if a name is invalid
-// or already has a profile.
+// name, so that Pods with this schedulerName are scheduled in the same way. A name that is invalid or already has a
+// profile is an error.
 func (p Profiles) Also(plugin string, names []string) (Profiles, error) {
 	all := slices.Clone(p)
 	for _, name := range names {

@@ -149,9 +149,8 @@ func (q *PodQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.C
 // because the gang still has the member's room, and reports itself when the room is free. With a thousand members it
 // would also be expensive.
 //
-// If preCheck is nil, the event is a real deletion: kube-scheduler passes none for a member that is gone. The Pod's
-// node does not decide that, because after a broken watch the last seen state of a deleted member may be from before
-// the binding.
+// A real deletion has no preCheck: kube-scheduler passes none for a member that is gone. The Pod's node does not tell
+// the two apart, because after a broken watch the last seen state of a deleted member may be from before the binding.
 func (q *PodQueue) isDenomination(event fwk.ClusterEvent, before any, preCheck internalqueue.PreEnqueueCheck) bool {
 	pod, ok := before.(*corev1.Pod)
 	return ok && event == framework.EventAssignedPodDelete && preCheck != nil && pod.Spec.NodeName == "" && q.keepsOut(pod)

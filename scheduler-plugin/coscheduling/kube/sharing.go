@@ -52,8 +52,9 @@ func Part(p *Placement) {
 }
 
 // PendingClaimsLast returns the Pod with its claims reordered: claims for which the gang has already chosen a device
-// come last. The caller passes this Pod to the PreFilter of DynamicResources. The reason is that Filter lists the
-// devices that it chooses for the other claims first, and Reserve assumes that this list is in the order of the claims.
+// come last. The caller passes this Pod to the PreFilter of DynamicResources. The plugin's Filter chooses devices for
+// the other claims, and lists these devices first. Its Reserve assumes that the devices are listed in the order of the
+// claims.
 func PendingClaimsLast(profile framework.Framework, pod *corev1.Pod) *corev1.Pod {
 	if len(pod.Spec.ResourceClaims) < 2 {
 		return pod

@@ -96,15 +96,15 @@ type SlowMember struct {
 // Pod is a Pod that waits for a place.
 type Pod struct {
 	Pod *corev1.Pod
-	// Stranger reports that the Pod is not a member of the group that it names, because the group takes only Pods of
-	// its owner or with its labels. If the Pod were a member, it would wait for a place.
+	// Stranger reports that the Pod names the group, but is not a member: the group takes only Pods of its owner, or
+	// Pods with its labels. If the Pod were a member, it would wait for a place.
 	Stranger bool
 	// Since is when the Pod was first seen as a member or, if Stranger is set, as no member.
 	Since time.Time
 	// Ignored are the other gangs that the Pod names, which count for nothing.
 	Ignored []dialect.Key
-	// Nominee is the node to which the Pod goes once Pods that end soon are gone, "" if no room is reserved for the
-	// Pod.
+	// Nominee is the node for which the Pod is to be nominated: the Pod goes there once Pods that are ending are gone.
+	// "" if no room is reserved for the Pod.
 	Nominee string
 }
 

@@ -28,8 +28,8 @@ type attempt struct {
 	until deadline
 	// found is the result of the last survey.
 	found *survey
-	// shares reports that the attempt may use what the plugins said of the nodes for another attempt (a pass, pass.go),
-	// and the other way round. recalled is the pass of an earlier attempt that this one uses, nil if none.
+	// shares reports that attempts may share a pass: what the plugins said of the nodes (pass.go). recalled is the pass
+	// of an earlier attempt that this one uses, nil if none.
 	shares   bool
 	recalled *pass
 	// complete makes the attempt place members one by one where that is better, or where no plan holds. A search for

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// labelBlind are the Filter plugins that do not look at the Pod's labels, and look at other Pods on the node only for
-// the resources and ports that these take.
+// labelBlind are the Filter plugins that do not look at the Pod's labels. Of other Pods on a node, these plugins look
+// only at the resources and ports in use.
 var labelBlind = sets.New(kube.NodeResourcesFit, kube.NodeAffinity, kube.TaintToleration,
 	kube.NodeUnschedulable, kube.NodeName, kube.NodePorts)
 

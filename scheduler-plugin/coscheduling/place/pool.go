@@ -34,8 +34,8 @@ type pool struct {
 	// leaving are Pods that are ending already. yielding reports that the gang might preempt some of them, too.
 	leaving  []fwk.PodInfo
 	yielding bool
-	// ends are the times at which Pods end, both those that the gang might wait for and those that are ending. soon are
-	// the Pods that the gang might wait for, the earliest end first.
+	// ends are the times at which Pods end: Pods that the gang might wait for, and Pods that are ending already. soon
+	// are the Pods that the gang might wait for, the earliest end first.
 	ends room.Ends
 	soon []soon
 	// spared reports that the pool leaves out Pods that may be in the pool another time. Such a Pod can't be evicted
@@ -67,7 +67,7 @@ func ending() prey {
 	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *gangs.Standing) bool { return of != nil || ends.ByItself(pod) }}
 }
 
-// brokenBehind returns the gangs behind another gang that have lost so many members that they lack their minimum, and
+// brokenBehind returns the gangs behind another gang that are broken: they have lost members, lack their minimum, and
 // have found no room for replacements since `before`. Such gangs do no work, and wait just like the gang ahead.
 func brokenBehind(ahead queue.Rank, before time.Time) prey {
 	return prey{takes: func(_ *corev1.Pod, of *gangs.Standing) bool {

@@ -61,8 +61,8 @@ func (r resources) quantities(resource fwk.Resource, pods int64) []int64 {
 	return q
 }
 
-// provided returns the extended resources that some node lists. It leaves out those of a DeviceClass, which a node may
-// have without listing them.
+// provided returns the extended resources that some node lists. Resources of a DeviceClass are left out, because a node
+// may have such a resource without listing it.
 func (r resources) provided(nodes []fwk.NodeInfo, classes []*class) map[corev1.ResourceName]bool {
 	provided := make(map[corev1.ResourceName]bool, len(r.scalars))
 	for _, name := range r.scalars {

@@ -53,7 +53,7 @@ type gang struct {
 	// up.
 	slow, overdue bool
 	hadTurn       bool
-	// dueSince is when the gang became due. It is valid while the gang is in Queue.due.
+	// dueSince is when the gang became due. The time counts only while the gang is in Queue.due.
 	dueSince time.Time
 
 	// again is when a refused gang becomes ready even if no event comes; zero for never.
@@ -66,8 +66,8 @@ type gang struct {
 	slots [slots]int
 }
 
-// isHopeful reports whether the gang may have a reservation: it lacks its minimum, was refused or is in its cycle, and
-// has not lost its right. at is when the answer changes even if nothing happens; zero for never.
+// isHopeful reports whether the gang may have a reservation. The gang must lack its minimum, be refused or in its
+// cycle, and not have lost its right. at is when the answer changes even if nothing happens; zero for never.
 func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	switch {
 	case g.state == out || !g.lacks || g.refusal == nil && g.state != inCycle:

@@ -19,9 +19,9 @@ type shape struct {
 	gained int
 	// tried is the gang that is planned next on behalf of all gangs of the shape, nil for none.
 	tried *gang
-	// notBefore is the end of the back-off that the gangs share. failures is the number of refusals from which the
-	// back-off's length follows: that of the gang that was refused the least often, so that no gang waits longer than
-	// by its own refusals.
+	// notBefore is the end of the back-off that the gangs share. Its length follows from failures, a number of refusals
+	// in a row. This is the number of the gang with the fewest refusals, so that no gang waits longer than by its own
+	// refusals.
 	notBefore time.Time
 	failures  int
 	// terms are the back-off times of the gang that was refused last.

@@ -16,9 +16,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// Evictions records the Pods that are being evicted, with the time by which each should have ended, even if the Pod
-// does not show the eviction yet. It also records the Pods that could not be evicted, so that the scheduler does not
-// retry for a while. Safe for concurrent use; the zero value is empty.
+// Evictions records the Pods that are being evicted, each with the time by which it should have ended. A Pod is
+// recorded before it shows the eviction itself. Evictions also records the Pods that could not be evicted, so that the
+// scheduler does not retry for a while. Safe for concurrent use; the zero value is empty.
 type Evictions struct {
 	mu    sync.Mutex
 	until map[types.UID]time.Time

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Pod is a Pod of a unit: its node, what it takes there of each resource of the World, and how long it has run.
+// Pod is a Pod of a unit: its node, the amount of each resource of the World that the Pod takes there, and how long the
+// Pod has run.
 type Pod struct {
 	Node    int
 	Request []int64

@@ -37,7 +37,8 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 	return nil
 }
 
-// ofMaintenance is the event of a change of a node's annotations. It helps Pods and gangs only if the node's window has changed.
+// ofMaintenance is the event of a change of a node's annotations. The event helps Pods and gangs only if the node's
+// maintenance window has changed.
 var ofMaintenance = fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeAnnotation}
 
 // isIdle reports whether an event is a change of a node's annotations that leaves the node's window as it was.

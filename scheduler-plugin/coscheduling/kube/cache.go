@@ -60,8 +60,8 @@ func (c *cacheInFront) UpdatePod(logger klog.Logger, before, after *corev1.Pod) 
 	return nil
 }
 
-// UpdatePodGroupMember implements Cache. When a waiting Pod has changed, the scheduler calls this method before it updates
-// the queue. If the update is about two Pods, UpdatePodGroupMember removes the old one from the queue.
+// UpdatePodGroupMember implements Cache. When a waiting Pod has changed, the scheduler calls this method before the
+// queue is updated. If the update is about two Pods, UpdatePodGroupMember removes the old one from the queue.
 func (c *cacheInFront) UpdatePodGroupMember(logger klog.Logger, before, after *corev1.Pod) {
 	if before.UID != after.UID {
 		c.sched.SchedulingQueue.Delete(logger, before)

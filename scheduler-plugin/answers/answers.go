@@ -135,8 +135,8 @@ type Obstacle struct {
 	// least, as a quantity. Both are empty if no single resource is the reason.
 	Resource string `json:"resource,omitempty"`
 	Missing  string `json:"missing,omitempty"`
-	// Nodes is how many nodes exist. Eligible is how many of them may hold such a member, if resources are left aside.
-	// Offering is how many eligible nodes have any of Resource at all, free or in use.
+	// Nodes is how many nodes exist. Eligible is how many of them may hold one of these members, if resources are left
+	// aside. Offering is how many eligible nodes have any of Resource at all, free or in use.
 	Nodes    int `json:"nodes"`
 	Eligible int `json:"eligible"`
 	Offering int `json:"offering"`
@@ -149,7 +149,7 @@ type Obstacle struct {
 	// topology that no node has as a label.
 	Domain       string `json:"domain,omitempty"`
 	MissingLabel string `json:"missingLabel,omitempty"`
-	// Reasons are why nodes may not hold such a member, with the number of nodes, the most frequent first.
+	// Reasons are why nodes may not hold one of these members, each with the number of nodes, the most frequent first.
 	Reasons []NodesReason `json:"reasons,omitempty"`
 }
 

@@ -32,7 +32,7 @@ var claimKinds = []struct {
 
 // FillIn adds an informer to the factory for each resource that the API server does not serve and that the scheduler
 // can't do without. These informers sync at once and never see an object. Call FillIn before the scheduler is created,
-// because a factory keeps the informer of a resource that is requested first.
+// because a factory keeps the first informer that is requested for a resource.
 func (a *APIs) FillIn(factory informers.SharedInformerFactory) {
 	for _, kind := range claimKinds {
 		if a.serves(kind.resource) {

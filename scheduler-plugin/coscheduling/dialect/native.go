@@ -194,8 +194,8 @@ func saysSame(a, b *metav1.Condition) bool {
 }
 
 // apply returns the object for a server-side apply of this status. With it, the API server removes conditions that this
-// scheduler no longer sets, and keeps the conditions of other programs. It refuses the request if the group's resource
-// version has changed.
+// scheduler no longer sets, and keeps the conditions of other programs. The API server refuses the request if the
+// group's resource version has changed.
 func (s *NativeStatus) apply(group *Group, version string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetGroupVersionKind(group.Kind())

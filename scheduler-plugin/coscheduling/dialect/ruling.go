@@ -60,8 +60,8 @@ func (l *Links) ruleOf(pod *corev1.Pod) (fitting *rule, name string) {
 	return nil, ""
 }
 
-// askedOfRules returns the gangs that a Pod names for the rules that are on, in order of precedence. It looks only at
-// labels and annotations with no other purpose than to name a gang.
+// askedOfRules returns the gangs that a Pod names by the rules that are on, in order of precedence. Rules count only if
+// they read labels and annotations with no other purpose than to name a gang.
 func (l *Links) askedOfRules(pod *corev1.Pod) []Key {
 	if l == nil {
 		return nil

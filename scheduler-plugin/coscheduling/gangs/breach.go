@@ -150,7 +150,7 @@ func (g *gang) breakUp(current func(*corev1.Pod) *corev1.Pod) []*corev1.Pod {
 }
 
 // without returns how many of a gang's placed members would be left without the given Pods, and whether the gang would
-// go on without them. A gang that lacks its minimum already goes on, because these Pods make no difference.
+// go on without them. If the gang lacks its minimum anyway, goesOn is true, because these Pods make no difference.
 func (g *gang) without(pods []*corev1.Pod) (left int, goesOn bool) {
 	if !g.goesWhole() {
 		return 0, true

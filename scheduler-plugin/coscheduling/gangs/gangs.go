@@ -42,8 +42,8 @@ type Gangs struct {
 	unread map[place]string
 	// unlisted has the PodGroup APIs with PodGroups that may not be known yet; see SetUnlisted.
 	unlisted map[dialect.Dialect]bool
-	// staged has the time at which a gang has to be looked at again. It has gangs in stages that still wait for more
-	// members, and gangs with a deleted PodGroup that may be recreated.
+	// staged has the time at which a gang has to be looked at again. There is a time for gangs in stages that still
+	// wait for more members, and for gangs with a deleted PodGroup that may be recreated.
 	staged map[dialect.Key]time.Time
 }
 

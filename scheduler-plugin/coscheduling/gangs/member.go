@@ -40,7 +40,7 @@ type member struct {
 	placement int
 	// leaving reports that the member is being preempted. It is set as soon as the member is chosen as a victim, and
 	// then the member no longer counts. Otherwise other members could still be placed while the victims are deleted,
-	// and be left over. If it turns out that the member has ended by itself, leaving is reset.
+	// and then be all that is left of the gang. If it turns out that the member has ended by itself, leaving is reset.
 	leaving bool
 	// succeeded reports that the Pod has succeeded by itself, as package podend decides. A Pod that is deleted and then
 	// exits with 0 has not succeeded. A Pod that succeeds and is then deleted, but kept by a finalizer, has.

@@ -15,8 +15,8 @@ import (
 // ever, and its condition only shows that Pods are missing. The kind of the group's owner shows which tool made the
 // group, so the condition names the tool's usual mistake.
 
-// hintAfter is the time after the last member came until the condition names the likely cause for the missing ones.
-// Pods of one job usually come within seconds.
+// hintAfter is how long no further member must have come before the condition names the likely cause. Pods of one job
+// usually come within seconds.
 const hintAfter = time.Minute
 
 // likelyCause begins the part of a message that names a likely cause.

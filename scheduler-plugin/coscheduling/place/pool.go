@@ -213,8 +213,8 @@ type soon struct {
 	info    fwk.PodInfo
 }
 
-// first returns the part of the pool with the n Pods that end first. A search that succeeds with this part finds the
-// same as with all Pods, because it uses as few of the first Pods as suffice.
+// first returns the part of the pool with the n Pods that end first. If a search succeeds with this part, it would find
+// the same with all Pods, because it chooses as few of the first Pods as suffice.
 func (p *pool) first(n int) *pool {
 	part := *p
 	part.Prey, part.infos, part.spared = victims.Prey{Now: p.Now}, nil, p.spared || n < len(p.soon)

@@ -21,8 +21,8 @@ import (
 const maxTried = 1000
 
 // Tried records for each gang what failed in earlier cycles. First, it has the plans that the plugins rejected: a cycle
-// verifies at most maxPlans plans, and the next one continues. Second, it has when placing the members without a plan
-// failed. The zero value is empty.
+// verifies at most maxPlans plans, and the next one continues. Second, it has the times at which placing the members
+// without a plan failed. The zero value is empty.
 type Tried struct {
 	of map[groupAsItIs]*tried
 }

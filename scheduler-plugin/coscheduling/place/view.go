@@ -52,7 +52,7 @@ type Cluster struct {
 	// Profiles are the profiles of the members' schedulers, by scheduler name.
 	Profiles map[string]framework.Framework
 	// Plugin is the name of the plugin Coscheduling. Place does not ask this plugin whether members may be scheduled.
-	// Metrics of parallel work have the name, too.
+	// The name is also in metrics of parallel work.
 	Plugin    string
 	Extenders Extenders
 	// Own is the gang's reservation, nil if none. Ahead are the reservations of other gangs that the gang has to leave

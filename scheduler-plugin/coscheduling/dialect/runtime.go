@@ -20,7 +20,8 @@ type Runtime struct {
 	Expected time.Duration
 }
 
-// ReasonRuntimeNotLimited: no controller of Lockstep made the group, so nothing enforces the group's maxRuntimeSeconds.
+// ReasonRuntimeNotLimited: the group was not made for a job that Lockstep runs, so nothing enforces the group's
+// maxRuntimeSeconds.
 const ReasonRuntimeNotLimited = "RuntimeNotLimited"
 
 // runtimeOf returns how long a gang runs, from the group's annotations and the given fields of its spec, with warnings

@@ -30,8 +30,8 @@ const (
 	ReasonNoGroup = "PodGroupNotFound"
 	// ReasonNotServed: PodGroups are not served, or can't be read.
 	ReasonNotServed = "PodGroupsNotServed"
-	// ReasonIncomplete replaces one of the reasons above: the group now exists, or the Pod is now a member, but members
-	// are missing.
+	// ReasonIncomplete: the group was missing and now exists, or the Pod is now a member, but other members are
+	// missing.
 	ReasonIncomplete = "PodGroupIncomplete"
 	// ReasonSeveralGroups: the Pod names several groups, and is a member of one.
 	ReasonSeveralGroups = "SeveralPodGroups"

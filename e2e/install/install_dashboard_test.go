@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
@@ -33,10 +36,14 @@ func TestTheWebPageServesAsItsManifestsRunIt(t *testing.T) {
 		return strings.TrimSpace(out)
 	}
 	kubectl("apply", "-k", "../../manifests/dashboard")
-	// Nobody waits longer than this for a test.
-	kubectl("-n", "lockstep-system", "rollout", "status", "deployment/lockstep-dashboard", "--timeout=45s")
+	kubectl("-n", "lockstep-system", "rollout", "status", "deployment/lockstep-dashboard", "--timeout="+testbed.Patience.String())
 	kubectl("-n", namespace, "create", "serviceaccount", "ada")
 	kubectl("-n", namespace, "create", "rolebinding", "ada", "--clusterrole=view", "--serviceaccount="+namespace+":ada")
+	cluster.WaitMay(t, authorizationv1.SubjectAccessReviewSpec{
+		User: testbed.ServiceAccount(namespace, "ada"),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: "list", Group: frameworkv1.SchemeGroupVersion.Group, Resource: frameworkv1.FrameworkPlural},
+	})
 	token := kubectl("-n", namespace, "create", "token", "ada")
 	ip := kubectl("-n", "lockstep-system", "get", "pods", "--selector=app.kubernetes.io/name=lockstep-dashboard", "--output=jsonpath={.items[0].status.podIP}")
 	address := "https://" + net.JoinHostPort(ip, "8443")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
@@ -46,6 +47,12 @@ func TestAnAdministratorDebugsBothPrograms(t *testing.T) {
 	})
 	if out, err := cluster.Kubectl(t.Context(), "create", "serviceaccount", "debugger", "-n", namespace); err != nil {
 		t.Fatal(err, out)
+	}
+	for verb, path := range map[string]string{"get": "/debug/pprof/heap", "put": "/debug/flags/v"} {
+		cluster.WaitMay(t, authorizationv1.SubjectAccessReviewSpec{
+			User:                  testbed.ServiceAccount(namespace, "debugger"),
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: verb, Path: path},
+		})
 	}
 	token = cluster.Token(t, namespace, "debugger")
 	for program, url := range programs {

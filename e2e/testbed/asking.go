@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -121,7 +122,29 @@ func (c *Cluster) ReaderOfMetrics(t testing.TB, namespace string) string {
 			t.Error(err)
 		}
 	})
+	c.WaitMay(t, authorizationv1.SubjectAccessReviewSpec{
+		User:                  ServiceAccount(namespace, reader.Name),
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/metrics"},
+	})
 	return c.Token(t, namespace, reader.Name)
+}
+
+// ServiceAccount is the name of a service account as a user.
+func ServiceAccount(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}
+
+// WaitMay waits until the API server lets a user do something. It learns of roles and bindings by watches, some time after
+// they were created. Until then the user is refused, and programs remember for a while who was.
+func (c *Cluster) WaitMay(t testing.TB, review authorizationv1.SubjectAccessReviewSpec) {
+	t.Helper()
+	Eventually(t, "the right of "+review.User+" to be in force", func(ctx context.Context) (bool, string, error) {
+		answer, err := c.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: review}, metav1.CreateOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		return answer.Status.Allowed, answer.Status.Reason, nil
+	})
 }
 
 // FreeAddress is one of this machine on which nobody listens.

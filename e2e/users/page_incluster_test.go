@@ -17,10 +17,12 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
@@ -35,7 +37,7 @@ func viewer(t *testing.T, namespace, name string) string {
 	return cluster.Token(t, namespace, name)
 }
 
-// mayView lets somebody view a namespace, by a binding of his name.
+// mayView lets somebody view a namespace, by a binding of his name, and waits until he may.
 func mayView(t *testing.T, namespace string, who rbacv1.Subject) {
 	t.Helper()
 	if _, err := cluster.Kube.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
@@ -45,6 +47,15 @@ func mayView(t *testing.T, namespace string, who rbacv1.Subject) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	review := authorizationv1.SubjectAccessReviewSpec{User: who.Name, ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: "list", Group: frameworkv1.SchemeGroupVersion.Group, Resource: frameworkv1.FrameworkPlural}}
+	switch who.Kind {
+	case rbacv1.ServiceAccountKind:
+		review.User = testbed.ServiceAccount(who.Namespace, who.Name)
+	case rbacv1.GroupKind:
+		review.Groups = []string{who.Name}
+	}
+	cluster.WaitMay(t, review)
 }
 
 func TestInAClusterEachVisitorSeesWhatHeMayRead(t *testing.T) {

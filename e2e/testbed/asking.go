@@ -6,8 +6,11 @@ package testbed
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -147,11 +150,18 @@ func (c *Cluster) WaitMay(t testing.TB, review authorizationv1.SubjectAccessRevi
 	})
 }
 
-// FreeAddress is one of this machine on which nobody listens.
+// FreeAddress is one of this machine on which nobody listens. Its port lies below 32768, where Linux takes the ports of
+// connections and of servers that ask for any: one of these could otherwise take the port between its choice and its use.
+// The ports of local clusters begin at 20000.
 func FreeAddress() (string, error) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	const first, ports, tries = 10000, 10000, 100
+	var errs []error
+	for range tries {
+		free, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(ports)))
+		if err == nil {
+			return free.Addr().String(), free.Close()
+		}
+		errs = append(errs, err)
 	}
-	return free.Addr().String(), free.Close()
+	return "", errors.Join(errs...)
 }

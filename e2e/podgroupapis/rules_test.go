@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
@@ -41,12 +42,11 @@ func annotated(annotations map[string]string) func(*corev1.Pod) {
 
 func gated(pod *corev1.Pod) { pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}} }
 
-// allowed returns a namespace whose owners make gangs.
+// allowed returns a namespace whose owners make gangs. The namespace has the label from the beginning: the scheduler watches
+// namespaces and Pods by two watches, so it might see a Pod before a label that came later, and place the Pod by itself.
 func allowed(t *testing.T) string {
 	t.Helper()
-	namespace := cluster.Namespace(t)
-	allow(t, namespace)
-	return namespace
+	return cluster.LabelledNamespace(t, map[string]string{schedulingv1alpha1.LabelGangByOwner: "true"})
 }
 
 // allow has owners of Pods in a namespace make gangs.

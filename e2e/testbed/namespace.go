@@ -24,7 +24,13 @@ import (
 // waitNamespacesGone.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
-	namespace, err := c.CreateNamespace(t.Context(), metav1.ObjectMeta{GenerateName: "e2e-"})
+	return c.LabelledNamespace(t, nil)
+}
+
+// LabelledNamespace is Namespace with labels. Whoever sees the namespace sees the labels.
+func (c *Cluster) LabelledNamespace(t testing.TB, labels map[string]string) string {
+	t.Helper()
+	namespace, err := c.CreateNamespace(t.Context(), metav1.ObjectMeta{GenerateName: "e2e-", Labels: labels})
 	if err != nil {
 		t.Fatal(err)
 	}

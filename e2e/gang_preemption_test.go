@@ -15,29 +15,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
-
-// createClass creates a PriorityClass for the time of a test.
-func createClass(t *testing.T, name string, value int32) {
-	t.Helper()
-	classes := cluster.Kube.SchedulingV1().PriorityClasses()
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
-	if _, err := classes.Create(t.Context(), class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := classes.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			t.Error(err)
-		}
-	})
-}
 
 func ofClass(name string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.PriorityClassName = name }
@@ -62,7 +45,7 @@ func waitGangPlaced(t *testing.T, namespace, group string, n int) {
 // place of one of them, whole, and leaves the others alone.
 func TestGangPreemptsAGang(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	createClass(t, "e2e-high", 1000)
+	cluster.CreateClass(t, "e2e-high", 1000)
 	for g := range 10 {
 		cluster.CreateGroup(t, namespace, fmt.Sprintf("low%d", g), 5)
 		createPods(t, namespace, members(fmt.Sprintf("low%d", g), 5, testbed.WithCores(coresOfNode/5)))
@@ -82,7 +65,7 @@ func TestGangPreemptsAGang(t *testing.T) {
 // just that.
 func TestGangPreemptsOnlySurplus(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	createClass(t, "e2e-high", 1000)
+	cluster.CreateClass(t, "e2e-high", 1000)
 	cluster.CreateGroup(t, namespace, "elastic", 6)
 	createPods(t, namespace, members("elastic", 10, testbed.WithCores(coresOfNode)))
 	waitPlaced(t, namespace, 10)
@@ -99,7 +82,7 @@ func TestGangPreemptsOnlySurplus(t *testing.T) {
 // TestGangPreemptsNobodyInVain: it would not fit without all of them either.
 func TestGangPreemptsNobodyInVain(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	createClass(t, "e2e-high", 1000)
+	cluster.CreateClass(t, "e2e-high", 1000)
 	cluster.CreateGroup(t, namespace, "low", 4)
 	createPods(t, namespace, members("low", 4, testbed.WithCores(coresOfNode)))
 	waitPlaced(t, namespace, 4)
@@ -116,7 +99,7 @@ func TestGangPreemptsNobodyInVain(t *testing.T) {
 // TestGangSparesPodsThatABudgetProtects, as long as others do.
 func TestGangSparesPodsThatABudgetProtects(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	createClass(t, "e2e-high", 1000)
+	cluster.CreateClass(t, "e2e-high", 1000)
 	minAvailable := intstr.FromInt32(5)
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "protected"},
@@ -144,8 +127,8 @@ func TestGangSparesPodsThatABudgetProtects(t *testing.T) {
 // TestOrdinaryPodTakesAGangWholeOrNotAtAll.
 func TestOrdinaryPodTakesAGangWholeOrNotAtAll(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	createClass(t, "e2e-high", 1000)
-	createClass(t, "e2e-higher", 2000)
+	cluster.CreateClass(t, "e2e-high", 1000)
+	cluster.CreateClass(t, "e2e-higher", 2000)
 	ordinary := func(name, class string) *corev1.Pod {
 		return member(name, 0, testbed.WithCores(coresOfNode), ofClass(class), func(pod *corev1.Pod) { pod.Labels = nil })
 	}
@@ -172,7 +155,7 @@ func TestOrdinaryPodTakesAGangWholeOrNotAtAll(t *testing.T) {
 // all nodes, and stay, in another namespace.
 func TestAPodGroupNamesAClassAboveThatOfItsPods(t *testing.T) {
 	theirs, namespace := cluster.Namespace(t), cluster.Namespace(t)
-	createClass(t, "e2e-high", 1000)
+	cluster.CreateClass(t, "e2e-high", 1000)
 	createPods(t, theirs, members("ordinary", nodes, testbed.WithCores(coresOfNode), ofClass("e2e-high"), func(pod *corev1.Pod) { pod.Labels = nil }))
 	testbed.Eventually(t, "ordinary Pods to be on all nodes", func(ctx context.Context) (bool, string, error) {
 		placed, err := onNodes(ctx, theirs)

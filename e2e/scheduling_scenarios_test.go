@@ -64,7 +64,7 @@ func TestSchedulingTwoGangsThatEachFitAlone(t *testing.T) {
 func TestSchedulingLowGangDoesNotLivelockAHighOne(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
-	createClass(t, "e2e-livelock", 1000)
+	cluster.CreateClass(t, "e2e-livelock", 1000)
 	p.addNodes(1, 4)
 	p.gang("low", 4)
 	p.waitMembers("low", 4)
@@ -145,8 +145,8 @@ func TestSchedulingMinMemberRaisedAndLoweredWhileWaiting(t *testing.T) {
 func TestSchedulingMembersOfDifferentPriorities(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
-	createClass(t, "e2e-mixed-middle", 500)
-	createClass(t, "e2e-mixed-high", 1000)
+	cluster.CreateClass(t, "e2e-mixed-middle", 500)
+	cluster.CreateClass(t, "e2e-mixed-high", 1000)
 	p.addNodes(1, 2)
 	createPods(t, p.namespace, []*corev1.Pod{p.ordinary("a", ofClass("e2e-mixed-middle")), p.ordinary("b", ofClass("e2e-mixed-middle"))})
 	testbed.Eventually(t, "the others to be placed", func(ctx context.Context) (bool, string, error) {

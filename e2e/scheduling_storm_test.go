@@ -41,7 +41,7 @@ const (
 // the storm of the scheduler's own tests on a real API server.
 func TestSchedulingStorm(t *testing.T) {
 	s := &storm{pool: newPool(t), random: rand.New(rand.NewPCG(*stormSeed, 13)), nodes: map[string]bool{}, gangs: map[string]*stormGang{}}
-	createClass(t, "e2e-storm-high", 1000)
+	cluster.CreateClass(t, "e2e-storm-high", 1000)
 	for _, node := range s.addNodes(stormNodes, stormCores) {
 		s.nodes[node] = true
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -146,10 +145,8 @@ func TestAGangOfKubernetesInOneDomain(t *testing.T) {
 // preemption in the group's status.
 func TestAGangOfKubernetesIsPreemptedAsAWhole(t *testing.T) {
 	cluster := withNative.parallel(t)
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "native-high"}, Value: 100}
-	if _, err := cluster.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	const class = "native-high"
+	cluster.CreateClass(t, class, 100)
 	room := cluster.Room(t, 2)
 	namespace := cluster.Namespace(t)
 	low := nativeGang(2)
@@ -160,9 +157,9 @@ func TestAGangOfKubernetesIsPreemptedAsAWhole(t *testing.T) {
 	}
 	cluster.waitSays(t, namespace, "low", "PodGroupInitiallyScheduled=True")
 	high := nativeGang(1)
-	high.PriorityClassName = class.Name
+	high.PriorityClassName = class
 	cluster.createNativeGroup(t, namespace, "high", high)
-	cluster.CreatePod(t, namespace, testbed.MakePod("high-0", inNativeGroup("high"), room.Confine, func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class.Name }))
+	cluster.CreatePod(t, namespace, testbed.MakePod("high-0", inNativeGroup("high"), room.Confine, func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class }))
 	cluster.waitSays(t, namespace, "high", "PodGroupInitiallyScheduled=True")
 	group := cluster.waitSays(t, namespace, "low", "DisruptionTarget=True PreemptionByScheduler: ")
 	if said := sayings(group); !strings.HasPrefix(said[0], "PodGroupInitiallyScheduled=True") {

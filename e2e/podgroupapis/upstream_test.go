@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -30,10 +28,7 @@ const urgent = "podgroupapis-urgent"
 // the order in which they are written.
 func TestTheScenariosOfSchedulerPlugins(t *testing.T) {
 	t.Parallel()
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgent}, Value: 100}
-	if _, err := cluster.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
+	cluster.CreateClass(t, urgent, 100)
 	for name, tc := range map[string]struct {
 		nodes     []int // Cores of each. Default: one node of 6.
 		minima    map[string]int64

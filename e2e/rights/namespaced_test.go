@@ -120,9 +120,7 @@ func TestOtherNamespacesAreLeftAlone(t *testing.T) {
 	}
 
 	// Six cores are free. A gang of seven waits however much it outranks the Pod there.
-	if out, err := cluster.KubectlApply(t.Context(), "default", "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}"); err != nil {
-		t.Fatal(err, out)
-	}
+	cluster.CreateClass(t, "high", 1000)
 	cluster.CreateGroup(t, teamA, "large", 7)
 	for i := range 7 {
 		cluster.CreatePod(t, teamA, testbed.MakePod(fmt.Sprint("large-", i), testbed.InGroup("large"), func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "high" }))

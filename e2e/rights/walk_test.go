@@ -16,7 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -467,20 +466,13 @@ func makeLeftover(t *testing.T, namespace string) {
 // preemption has a Pod give way to one of a higher priority.
 func preemption(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high-" + namespace}, Value: 1000}
-	if _, err := cluster.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Kube.SchedulingV1().PriorityClasses().Delete(context.WithoutCancel(t.Context()), class.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
+	class := "high-" + namespace
+	cluster.CreateClass(t, class, 1000)
 	room := cluster.Room(t, 1)
 	cluster.CreatePod(t, namespace, testbed.MakePod("low", room.Confine))
 	testbed.EventuallyWithin(t, soon, "the Pod to be placed", placed(namespace, "low"))
 	cluster.CreateGroup(t, namespace, "high", 1)
-	cluster.CreatePod(t, namespace, testbed.MakePod("high", room.Confine, testbed.InGroup("high"), func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class.Name }))
+	cluster.CreatePod(t, namespace, testbed.MakePod("high", room.Confine, testbed.InGroup("high"), func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class }))
 	testbed.EventuallyWithin(t, soon, "the other one to take its place", placed(namespace, "high"))
 }
 

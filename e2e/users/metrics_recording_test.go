@@ -23,9 +23,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -145,12 +143,10 @@ func ofKubeflow(t *testing.T) {
 // preempting has a gang give way to one of a higher priority.
 func preempting(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000}
-	if _, err := cluster.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), high, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	const high = "high"
+	cluster.CreateClass(t, high, 1000)
 	room := cluster.Room(t, 2)
-	for _, class := range []string{"", high.Name} {
+	for _, class := range []string{"", high} {
 		group := cmp.Or(class, "low")
 		cluster.CreateGroup(t, namespace, group, 2)
 		for i := range 2 {

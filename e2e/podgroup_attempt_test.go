@@ -100,6 +100,7 @@ func cordonUnder(t *testing.T, namespace, podName string) {
 		}
 		if verb == "cordon" {
 			kubectl(t.Context())
+			cluster.WaitCordoned(t, pod.Spec.NodeName)
 		} else {
 			t.Cleanup(func() { kubectl(context.Background()) })
 		}

@@ -105,14 +105,14 @@ func (r *Room) create(cores int, labels map[string]string) {
 	r.nodes = append(r.nodes, name)
 }
 
-// Cordon closes the nodes to new Pods, or opens them.
+// Cordon closes the nodes to new Pods, or opens them. No Pod that is created later gets onto a closed node.
 func (r *Room) Cordon(closed bool) {
 	r.t.Helper()
 	r.cordon(closed, r.nodes)
 }
 
 // CordonNode closes one of the nodes to new Pods, or opens it: the node with this index, in the order in which the nodes
-// were made.
+// were made. No Pod that is created later gets onto a closed node.
 func (r *Room) CordonNode(index int, closed bool) {
 	r.t.Helper()
 	r.cordon(closed, r.nodes[index:index+1])
@@ -126,6 +126,40 @@ func (r *Room) cordon(closed bool, nodes []string) {
 			r.t.Fatal(err)
 		}
 	}
+	for _, node := range nodes {
+		if closed {
+			r.cluster.WaitCordoned(r.t, node, r.Confine)
+		}
+	}
+}
+
+// WaitCordoned waits until the scheduler of gangs has seen that a node is closed. It watches nodes and Pods by two watches, and
+// would place a Pod there that it sees first. change lets a Pod onto the node if it were open.
+func (c *Cluster) WaitCordoned(t testing.TB, node string, change ...func(*corev1.Pod)) {
+	t.Helper()
+	namespace, probes := c.Namespace(t), 0
+	probe := func(pod *corev1.Pod) {
+		// It asks for nothing, so there is room for it.
+		pod.Spec.Containers[0].Resources.Requests = nil
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}}
+	}
+	c.CreatePod(t, namespace, MakePod("probe-0", append(change, probe)...))
+	Eventually(t, "the scheduler to leave node "+node+" alone", func(ctx context.Context) (bool, string, error) {
+		pod, err := c.Kube.CoreV1().Pods(namespace).Get(ctx, fmt.Sprintf("probe-%d", probes), metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		if pod.Spec.NodeName != "" {
+			probes++
+			c.CreatePod(t, namespace, MakePod(fmt.Sprintf("probe-%d", probes), append(change, probe)...))
+		}
+		refused := slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, "were unschedulable")
+		})
+		return refused, fmt.Sprint(pod.Status.Conditions), nil
+	})
 }
 
 // selection are the fields of a Pod's spec that bring it into the room.

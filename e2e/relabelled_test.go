@@ -20,7 +20,7 @@ import (
 // end of the Pod is noticed all the same.
 func TestLabelsAreNotWhatAnAttemptLivesBy(t *testing.T) {
 	t.Parallel()
-	fw := jobs.MakeFramework("bare").Role("worker", 2, jobs.RunFor(15*time.Second, 0)).Obj()
+	fw := jobs.MakeFramework("bare").Role("worker", 2, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
 	waitRunning(t, namespace, fw.Name, 2)
 	before := podUIDs(t, namespace, fw.Name)
@@ -30,6 +30,9 @@ func TestLabelsAreNotWhatAnAttemptLivesBy(t *testing.T) {
 		}
 	}
 	wantSameAttempt(t, namespace, fw.Name, 5*time.Second)
+	for index := range int32(2) {
+		cluster.EndPod(t, namespace, frameworkv1.PodName(fw.Name, "worker", index), 0)
+	}
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	if diff := cmp.Diff(end{TasksSucceeded: 2, TasksTotal: 2}, endOf(done)); diff != "" {
 		t.Errorf("its end (-want,+got):\n%s", diff)

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
@@ -21,8 +20,12 @@ import (
 func TestLogsOfJSONAreJSON(t *testing.T) {
 	controller := cluster.StartController(t, localenv.ControllerOptions{Args: []string{"--logging-format=json"}})
 	namespace := cluster.Namespace(t)
-	fw := jobs.MakeFramework("structured").Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj()
+	fw := jobs.MakeFramework("structured").Role("worker", 2, jobs.RunForever()).Obj()
 	cluster.CreateFramework(t, namespace, fw)
+	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
+	for index := range int32(2) {
+		cluster.EndPod(t, namespace, frameworkv1.PodName(fw.Name, "worker", index), 0)
+	}
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	controller.WaitLog(t, `"reason":"Completed"`)
 	if err := controller.Terminate(t); err != nil {

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -52,8 +51,14 @@ func TestTheLifeOfAFrameworkIsATrace(t *testing.T) {
 	cluster.StartController(t, localenv.ControllerOptions{Config: "tracing:\n  endpoint: " + server.URL + "/v1/traces\n"})
 	namespace := cluster.Namespace(t)
 	fw := jobs.MakeFramework("traced").Retry(false, 1).
-		Role("worker", 2, jobs.RunFor(time.Second, 7).Env("API_TOKEN", "hunter2")).Obj()
+		Role("worker", 2, jobs.RunForever().Env("API_TOKEN", "hunter2")).Obj()
 	cluster.CreateFramework(t, namespace, fw)
+	for attempt := range int32(2) {
+		cluster.WaitFramework(t, namespace, fw.Name, "run both tasks", func(fw *frameworkv1.Framework) bool {
+			return fw.Status != nil && fw.Status.AttemptStatus.ID == attempt && fw.Status.Tasks != nil && fw.Status.Tasks.Running == 2
+		})
+		cluster.EndPod(t, namespace, frameworkv1.PodName(fw.Name, "worker", 0), 7)
+	}
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 
 	want := map[string]int{"Framework": 1, "Attempt 0": 1, "Attempt 1": 1, "Waiting": 2, "Running": 2, "Task worker[0]": 2, "Task worker[1]": 2}

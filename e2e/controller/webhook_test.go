@@ -16,19 +16,31 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // askWebhook has the API server ask a handler about the creation of Pods in a
-// namespace, those of one role or, if that is empty, all.
+// namespace, those of one role or, if that is empty, all. It returns when the API
+// server does so: it learns of webhooks by a watch.
 func askWebhook(t *testing.T, namespace, role string, handler http.HandlerFunc) {
 	t.Helper()
-	server := httptest.NewTLSServer(handler)
+	// The first Pod is one that is not stored. Once the webhook is asked about it, its creation is given up.
+	probing, asked := context.WithCancel(t.Context())
+	defer asked()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		if probing.Err() == nil {
+			asked()
+			return
+		}
+		handler(response, request)
+	}))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
@@ -65,6 +77,11 @@ func askWebhook(t *testing.T, namespace, role string, handler http.HandlerFunc) 
 		if err := configurations.Delete(ctx, configuration.Name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
+	})
+	probe := testbed.MakePod("probe", func(pod *corev1.Pod) { pod.Labels = objects.MatchLabels })
+	testbed.Eventually(t, "the webhook to be asked", func(context.Context) (bool, string, error) {
+		_, err := cluster.Kube.CoreV1().Pods(namespace).Create(probing, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return probing.Err() != nil, fmt.Sprint(err), nil
 	})
 }
 

@@ -29,8 +29,8 @@ type record struct {
 	minimum map[string]int
 	whole   map[string]bool
 	most    map[string]int
-	// bound are the priorities of Pods that were bound since the last calm.
-	bound      map[int32]bool
+	// waited are the priorities of Pods that were bound, or deleted while they waited, since the last calm.
+	waited     map[int32]bool
 	orphans    []string
 	violations []string
 
@@ -40,7 +40,7 @@ type record struct {
 // recordPods records until the test ends.
 func recordPods(t *testing.T, namespace string) *record {
 	t.Helper()
-	r := &record{pods: map[string]*corev1.Pod{}, minimum: map[string]int{}, whole: map[string]bool{}, most: map[string]int{}, bound: map[int32]bool{}}
+	r := &record{pods: map[string]*corev1.Pod{}, minimum: map[string]int{}, whole: map[string]bool{}, most: map[string]int{}, waited: map[int32]bool{}}
 	pods := cluster.Kube.CoreV1().Pods(namespace)
 	list, err := pods.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -74,6 +74,9 @@ func (r *record) see(kind watch.EventType, pod *corev1.Pod) {
 	group := pod.Labels[schedulingv1alpha1.LabelPodGroup]
 	if kind == watch.Deleted {
 		delete(r.pods, pod.Name)
+		if pod.Spec.NodeName == "" {
+			r.waited[*pod.Spec.Priority] = true
+		}
 	} else {
 		r.pods[pod.Name] = pod
 		if pod.Spec.NodeName != "" && (before == nil || before.Spec.NodeName == "") {
@@ -99,7 +102,7 @@ func (r *record) see(kind watch.EventType, pod *corev1.Pod) {
 // judgeBinding: the node holds the Pod, and its group was complete.
 func (r *record) judgeBinding(pod *corev1.Pod) {
 	r.binds++
-	r.bound[*pod.Spec.Priority] = true
+	r.waited[*pod.Spec.Priority] = true
 	used := 0
 	for _, other := range r.pods {
 		if other.Spec.NodeName == pod.Spec.NodeName {
@@ -121,7 +124,7 @@ func (r *record) judgeBinding(pod *corev1.Pod) {
 	}
 }
 
-// judgeEviction: a Pod of higher priority waits, or has been bound just before.
+// judgeEviction: a Pod of higher priority waits, or has waited just before.
 func (r *record) judgeEviction(pod *corev1.Pod) {
 	r.evictions++
 	above := func(priority int32) bool { return priority > *pod.Spec.Priority }
@@ -130,12 +133,12 @@ func (r *record) judgeEviction(pod *corev1.Pod) {
 			return
 		}
 	}
-	for priority := range r.bound {
+	for priority := range r.waited {
 		if above(priority) {
 			return
 		}
 	}
-	r.violations = append(r.violations, pod.Name+" was evicted, and nothing above it waits")
+	r.violations = append(r.violations, pod.Name+" was evicted, and nothing above it waits or has waited")
 }
 
 func isEvicted(pod *corev1.Pod) bool {

@@ -311,5 +311,5 @@ func (s *storm) calm() {
 		}
 		s.most[name] = 0
 	}
-	clear(s.bound)
+	clear(s.waited)
 }

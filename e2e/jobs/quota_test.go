@@ -13,10 +13,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
@@ -30,7 +26,7 @@ func TestAnExhaustedQuotaCostsFewRequests(t *testing.T) {
 	const tasks, room = 200, 5
 	calm := cluster.RunSmall(t)
 	namespace := cluster.Namespace(t)
-	setQuota(t, namespace, room)
+	cluster.SetQuota(t, namespace, room)
 	fw := jobs.MakeFramework("poor").Role("worker", tasks, jobs.RunForever()).Obj()
 	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitBlocked(t, namespace, fw.Name, frameworkv1.ReasonQuotaExceeded, "exceeded quota: pods")
@@ -46,7 +42,7 @@ func TestAnExhaustedQuotaCostsFewRequests(t *testing.T) {
 		t.Errorf("in a minute the controller has asked %d times in vain and written %d lines, want at most %d", asked, told, most)
 	}
 
-	setQuota(t, namespace, tasks)
+	cluster.SetQuota(t, namespace, tasks)
 	freed := time.Now()
 	cluster.WaitFrameworkWithin(t, time.Minute, namespace, fw.Name, "use the room", func(fw *frameworkv1.Framework) bool {
 		pods, err := cluster.PodsOf(t.Context(), namespace, fw.Name)
@@ -97,31 +93,4 @@ func waitSeldomRefused(t *testing.T, namespace string) int {
 		return far, fmt.Sprintf("%d refusals", refused), nil
 	})
 	return refused
-}
-
-// setQuota allows a number of Pods in a namespace.
-func setQuota(t *testing.T, namespace string, pods int64) {
-	t.Helper()
-	quotas := cluster.Kube.CoreV1().ResourceQuotas(namespace)
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "pods"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}},
-	}
-	set := quotas.Update
-	if _, err := quotas.Get(t.Context(), quota.Name, metav1.GetOptions{}); err != nil {
-		if _, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	} else if _, err := set(t.Context(), quota, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	// The quota counts once its controller has seen it.
-	testbed.Eventually(t, "the quota to be in force", func(ctx context.Context) (bool, string, error) {
-		quota, err := quotas.Get(ctx, quota.Name, metav1.GetOptions{})
-		if err != nil {
-			return false, "", err
-		}
-		hard := quota.Status.Hard.Pods()
-		return hard.Value() == pods, fmt.Sprintf("%+v", quota.Status), nil
-	})
 }

@@ -11,10 +11,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
@@ -34,11 +30,7 @@ func TestWhyTellsWhatEachFrameworkWaitsFor(t *testing.T) {
 	u.creates(jobs.MakeFramework("huge").Role("worker", 1, jobs.RunForever().CPU("1000")))
 	u.isTold("huge", "Unschedulable: 1 of 1 tasks wait, as task worker/0 does", "next: ask for less, or add nodes that are large enough")
 
-	if _, err := cluster.Kube.CoreV1().ResourceQuotas(u.namespace).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	cluster.SetQuota(t, u.namespace, 0)
 	u.creates(jobs.MakeFramework("poor").Role("worker", 1, jobs.RunForever()))
 	u.isTold("poor", "QuotaExceeded: ", "next: ask for less, end other work of the namespace")
 	u.sees(u.types("why", "poor", "-o", "json"), 0, `"reason": "QuotaExceeded"`)

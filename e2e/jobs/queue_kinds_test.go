@@ -35,8 +35,8 @@ func serveKueue(ctx context.Context, c *testbed.Cluster) error {
 	if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/workloads.kueue.x-k8s.io", "crd/resourceflavors.kueue.x-k8s.io"); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	if out, err := c.KubectlApply(ctx, "default", spot); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+	if err := c.ApplyOnceServed(ctx, "default", spot); err != nil {
+		return err
 	}
 	if out, err := c.Kubectl(ctx, "label", "nodes", "--all", "flavour=spot"); err != nil {
 		return fmt.Errorf("%w: %s", err, out)

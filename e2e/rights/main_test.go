@@ -129,10 +129,7 @@ func install(ctx context.Context, c *testbed.Cluster) error {
 	if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all"); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	if out, err := c.KubectlApply(ctx, "default", "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: spot}, spec: {}}"); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	return nil
+	return c.ApplyOnceServed(ctx, "default", "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: spot}, spec: {}}")
 }
 
 // kind is the manifest of a kind with any fields.

@@ -109,14 +109,14 @@ spec:
 		u.t.Fatal(err, out)
 	}
 	for pod, used := range cpu {
-		if out, err := cluster.KubectlApply(u.t.Context(), u.namespace, fmt.Sprintf(`
+		if err := cluster.ApplyOnceServed(u.t.Context(), u.namespace, fmt.Sprintf(`
 apiVersion: metrics.k8s.io/v1beta1
 kind: PodMetrics
 metadata: {name: %s, labels: {%s: training}}
 window: 15s
 containers: [{name: main, usage: {cpu: %s, memory: 1Mi}}]
 `, pod, frameworkv1.KeyFrameworkName, used)); err != nil {
-			u.t.Fatal(err, out)
+			u.t.Fatal(err)
 		}
 	}
 }

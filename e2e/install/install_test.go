@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 	"github.com/lockstep-k8s/lockstep/internal/testing/documents"
@@ -48,8 +49,7 @@ func TestDocumentedCommandsInstall(t *testing.T) {
 			// lockstep-local has applied some of it before.
 			run(t, command+" --force-conflicts")
 		} else {
-			// Nobody waits longer than this for a test.
-			run(t, command+" --timeout=45s")
+			run(t, command+" --timeout="+testbed.Patience.String())
 		}
 	}
 }

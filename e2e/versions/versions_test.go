@@ -29,8 +29,9 @@ const (
 	// coresOfNode is what the node offers.
 	coresOfNode = 8
 	// promptly is how long the scheduler may take from its start to the first Pod
-	// that it places.
-	promptly = 10 * time.Second
+	// that it places. It takes some seconds on a busy machine, and waits for a minute
+	// or for ever where it waits for an API.
+	promptly = 30 * time.Second
 )
 
 // world is a cluster of one node.

@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
@@ -27,6 +29,11 @@ func TestKubectlGet(t *testing.T) {
 		s := fw.Status
 		return s != nil && s.Tasks != nil && s.Tasks.Running == 3 && s.AttemptStatus.PodGroup != nil &&
 			s.AttemptStatus.PodGroup.Phase == "Running" && s.State == frameworkv1.FrameworkAttemptRunning
+	})
+	cluster.WaitPodGroup(t, namespace, frameworkv1.PodGroupName(fw.Name), "have no reason to wait any more", func(pg *schedulingv1alpha1.PodGroup) bool {
+		return !slices.ContainsFunc(pg.Status.Conditions, func(c schedulingv1alpha1.PodGroupCondition) bool {
+			return c.Reason != schedulingv1alpha1.ReasonScheduled
+		})
 	})
 	for _, tc := range []struct {
 		resource             string

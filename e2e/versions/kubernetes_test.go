@@ -121,7 +121,8 @@ func gangRuns(w *world) {
 		w.t.Fatal(err)
 	}
 	w.WaitFramework(w.t, namespace, fw.Name, "be told that there is no room", func(fw *frameworkv1.Framework) bool {
-		return fw.Status != nil && fw.Status.AttemptStatus.PodGroup != nil && fw.Status.AttemptStatus.PodGroup.Unschedulable != nil
+		return fw.Status != nil && fw.Status.AttemptStatus.PodGroup != nil && fw.Status.AttemptStatus.PodGroup.Unschedulable != nil &&
+			fw.Status.AttemptStatus.PodGroup.Unschedulable.Reason == schedulingv1alpha1.ReasonNotEnoughResources
 	})
 	pods, err := w.PodsOf(w.t.Context(), namespace, fw.Name)
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 	testNamespace = "ns"
 	testScheduler = "default-scheduler"
 	// patience is how long a test waits for what must happen.
-	patience = 20 * time.Second
+	patience = 3 * time.Minute
 )
 
 var podResource = corev1.SchemeGroupVersion.WithResource("pods")

@@ -161,7 +161,7 @@ class Cluster:
             del self.pods[pod]
             self.changed.notify_all()
 
-    def wait(self, condition, timeout=10):
+    def wait(self, condition, timeout=60):
         """Wait for something to be so."""
         deadline = time.monotonic() + timeout
         with self.changed:

@@ -124,17 +124,19 @@ func (v *visitor) opens(path string) {
 func (v *visitor) sees(texts ...string) {
 	v.t.Helper()
 	missing, shown := "", ""
+	var trouble error
 	err := wait.PollUntilContextTimeout(v.t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		shown, missing = evaluates[string](v, `(document.querySelector("main") ?? document.body)?.innerText ?? ""`), ""
+		shown, trouble = tries[string](v, `(document.querySelector("main") ?? document.body)?.innerText ?? ""`)
+		missing = ""
 		for _, text := range texts {
 			if !strings.Contains(strings.ToLower(shown), strings.ToLower(text)) {
 				missing = text
 			}
 		}
-		return missing == "", nil
+		return trouble == nil && missing == "", nil
 	})
 	if err != nil {
-		v.t.Fatalf("%q is not to be seen in\n%s", missing, shown)
+		v.t.Fatalf("%q is not to be seen (%v) in\n%s", missing, trouble, shown)
 	}
 }
 
@@ -153,24 +155,31 @@ func (v *visitor) clicks(selector string) {
 // until waits until something is found, and a script says true of it.
 func (v *visitor) until(selector, script string) {
 	v.t.Helper()
-	err := wait.PollUntilContextTimeout(v.t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		return evaluates[bool](v, fmt.Sprintf(`(() => { const found = document.querySelector(%q); return !!found && %s; })()`, selector, script)), nil
+	var trouble error
+	err := wait.PollUntilContextTimeout(v.t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (is bool, _ error) {
+		is, trouble = tries[bool](v, fmt.Sprintf(`(() => { const found = document.querySelector(%q); return !!found && %s; })()`, selector, script))
+		return trouble == nil && is, nil
 	})
 	if err != nil {
-		v.t.Fatalf("%s is not on the page", selector)
+		v.t.Fatalf("%s is not on the page (%v)", selector, trouble)
 	}
 }
 
 // evaluates returns what a script says.
 func evaluates[T any](v *visitor, script string) T {
 	v.t.Helper()
-	ctx, cancel := context.WithTimeout(v.tab, patience)
-	defer cancel()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](script))
+	value, err := tries[T](v, script)
 	if err != nil {
 		v.t.Fatalf("in the browser: %v", err)
 	}
 	return value
+}
+
+// tries returns what a script says, or why it can't: between two pages there is nothing that could run it.
+func tries[T any](v *visitor, script string) (T, error) {
+	ctx, cancel := context.WithTimeout(v.tab, patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](script))
 }
 
 // creates a Framework.

@@ -137,8 +137,8 @@ func ServiceAccount(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }
 
-// WaitMay waits until the API server lets a user do something. It learns of roles and bindings by watches, some time after
-// they were created. Until then the user is refused, and programs remember for a while who was.
+// WaitMay waits until the API server lets a user do something. The API server learns of roles and bindings by watches, some time
+// after their creation. Until then the user is refused, and programs remember refusals for a while.
 func (c *Cluster) WaitMay(t testing.TB, review authorizationv1.SubjectAccessReviewSpec) {
 	t.Helper()
 	Eventually(t, "the right of "+review.User+" to be in force", func(ctx context.Context) (bool, string, error) {

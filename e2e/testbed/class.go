@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CreateClass creates a PriorityClass unless it is there, and waits until Pods may name it: the API server learns of classes by
-// a watch, and refuses Pods of a class that it does not know. The class stays, so that tests of one class don't wait for each
-// other's.
+// CreateClass creates a PriorityClass unless there is one of its name, and waits until Pods may name the class: the API server
+// learns of classes by a watch, and refuses Pods of an unknown class. The class stays when the test ends, as the next test may
+// use the class, too.
 func (c *Cluster) CreateClass(t testing.TB, name string, value int32) {
 	t.Helper()
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}

@@ -133,13 +133,13 @@ func (r *Room) cordon(closed bool, nodes []string) {
 	}
 }
 
-// WaitCordoned waits until the scheduler of gangs has seen that a node is closed. It watches nodes and Pods by two watches, and
-// would place a Pod there that it sees first. change lets a Pod onto the node if it were open.
+// WaitCordoned waits until the scheduler of gangs has seen that a node is closed. The scheduler watches nodes and Pods by two
+// watches, and places a Pod on the node if the Pod is seen first. change has a Pod tolerate the taints of the node.
 func (c *Cluster) WaitCordoned(t testing.TB, node string, change ...func(*corev1.Pod)) {
 	t.Helper()
 	namespace, probes := c.Namespace(t), 0
 	probe := func(pod *corev1.Pod) {
-		// It asks for nothing, so there is room for it.
+		// A Pod that asks for nothing has room on every node.
 		pod.Spec.Containers[0].Resources.Requests = nil
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{

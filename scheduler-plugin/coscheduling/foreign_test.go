@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -308,6 +310,52 @@ func TestNobodyTakesAPodThatMayBeAMember(t *testing.T) {
 		w.eventually("the ordinary Pod finds no place", func() bool { return w.marked("alone") == 1 })
 		if victims := w.victims(); len(victims) > 0 {
 			t.Errorf("%v are evicted", victims)
+		}
+	})
+}
+
+// bindsLate is a plugin that lets a Pod wait before it is bound, until a channel is closed. The binding fails then.
+type bindsLate struct {
+	pod   string
+	until <-chan struct{}
+}
+
+func (*bindsLate) Name() string { return "BindsLate" }
+
+func (*bindsLate) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+	return nil, nil
+}
+
+func (b *bindsLate) PreBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	if pod.Name != b.pod {
+		return nil
+	}
+	<-b.until
+	return fwk.AsStatus(errors.New("the Pod has a node"))
+}
+
+// TestAGangIsPlacedSoonWhenAnotherSchedulerTakesAPodElsewhere: kube-scheduler has chosen a node for an ordinary Pod, and
+// another scheduler binds that Pod to another node. The first node has room for a gang now.
+func TestAGangIsPlacedSoonWhenAnotherSchedulerTakesAPodElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 1), makeNodes("small", 1, 0))...)
+		taken := make(chan struct{})
+		w.others = []fwk.Plugin{&bindsLate{pod: "pod", until: taken}}
+		w.start()
+		w.create(makePod("pod"))
+		w.eventually("the Pod is assumed", func() bool { return len(w.sched.Cache.Dump().AssumedPods) == 1 })
+		w.create(makeGroup("gang", 1))
+		w.create(makePod("gang-0", inGroup("gang")))
+		w.eventually("the gang has been planned in vain, and nothing happens", func() bool { return w.marked("gang") == 1 && w.quiet() })
+		begun := time.Now()
+		if err := w.kube.Tracker().Update(podResource, makePod("pod", onNode("small-0")), testNamespace); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the Pod is seen there", func() bool { return len(w.sched.Cache.Dump().Nodes["small-0"].GetPods()) == 1 })
+		close(taken)
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 1 })
+		if took := time.Since(begun); took > 30*time.Second {
+			t.Errorf("it is placed after %v, as each gang is tried anyway after a minute", took)
 		}
 	})
 }

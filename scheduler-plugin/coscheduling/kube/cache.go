@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// cacheInFront wraps kube-scheduler's cache, for three reasons.
+// cacheInFront wraps kube-scheduler's cache, for four reasons.
 //
 // First, the cache exits the program when a Pod moves from one node to another, or to none. No real Pod does that. But
 // after a broken watch one update may be about two Pods with the same name. And if the API server's store was restored
@@ -27,6 +27,9 @@ import (
 // Third, after a broken watch one update may be about two waiting Pods with the same name. If the new Pod is assumed on a
 // node already, kube-scheduler ignores the update, and its queue would keep the old Pod for ever. cacheInFront removes
 // the old Pod from the queue (UpdatePodGroupMember).
+//
+// Fourth, another scheduler may bind a Pod to a node while the Pod is assumed on another node. kube-scheduler does not
+// report that the assumed node has room again. cacheInFront does (AddPod).
 type cacheInFront struct {
 	internalcache.Cache
 	sched *scheduler.Scheduler
@@ -56,6 +59,18 @@ func (c *cacheInFront) UpdatePod(logger klog.Logger, before, after *corev1.Pod) 
 	case c.sched.Profiles.HandlesSchedulerName(after.Spec.SchedulerName):
 		c.AddPodGroupMember(after)
 		c.sched.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), after)
+	}
+	return nil
+}
+
+// AddPod implements Cache. The scheduler calls it for Pods that have got a node.
+func (c *cacheInFront) AddPod(logger klog.Logger, pod *corev1.Pod) error {
+	assumed, unknown := c.GetPod(pod)
+	if err := c.Cache.AddPod(logger, pod); err != nil {
+		return err
+	}
+	if unknown == nil && assumed.Spec.NodeName != pod.Spec.NodeName {
+		c.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, assumed, nil, nil)
 	}
 	return nil
 }

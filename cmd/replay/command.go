@@ -43,7 +43,7 @@ type options struct {
 	nodes                  string
 	policies               []string
 	bounds                 []int
-	overstate              float64
+	overstate, liars       float64
 	generate               string
 	jobs, variants         int
 	load                   float64
@@ -80,6 +80,7 @@ true run times).`,
 	flags.StringSliceVar(&o.policies, "policies", []string{lockstep, blind, "fifo", "greedy", "easy", "easy-true"}, "policies to play")
 	flags.IntSliceVar(&o.bounds, "sizes", nil, "largest sizes of the classes by which waits are shown, in units, such as 1,8,16")
 	flags.Float64Var(&o.overstate, "overstate", 0, "give each job a limit that is its run time times a factor, drawn evenly from 1 to this number; 0 leaves the limits as they are")
+	flags.Float64Var(&o.liars, "liars", 0, "have the two owners with the most work state wrong limits: run times times this number, and run times divided by it. Each policy plays twice, to compare how long others wait with and without lies; 0: nobody lies")
 	flags.StringVar(&o.generate, "generate", "", "generate a workload: capability (large jobs on a machine) or training (a cluster of GPUs)")
 	flags.IntVar(&o.jobs, "jobs", 1000, "how many jobs to generate, 1 to 1000000")
 	flags.Float64Var(&o.load, "load", 0.9, "part of all node time that generated jobs ask for, above 0, up to 2")
@@ -115,6 +116,9 @@ func (o *options) run(out, progress io.Writer) error {
 			return fmt.Errorf("--overstate is %g, and must be 0 or at least 1", o.overstate)
 		}
 		jobs = workload.Estimates(jobs, o.overstate, o.seed)
+	}
+	if err := o.checkLiars(jobs); err != nil {
+		return err
 	}
 	if o.variants < 0 || o.variants > 100 {
 		return fmt.Errorf("--variants is %d, and must be from 0 to 100", o.variants)
@@ -162,7 +166,20 @@ func (o *options) plays(nodes workload.Nodes, bounds figures.Bounds, onCluster *
 			if err != nil {
 				return figures.Figures{}, err
 			}
-			return figures.Of(outcome, jobs, nodes, bounds), nil
+			if o.liars == 0 {
+				return figures.Of(outcome, jobs, nodes, bounds), nil
+			}
+			lying, liars, err := workload.Lie(jobs, o.liars)
+			if err != nil {
+				return figures.Figures{}, err
+			}
+			beside, err := run(lying)
+			if err != nil {
+				return figures.Figures{}, err
+			}
+			f := figures.Of(beside, lying, nodes, bounds)
+			f.Liars = figures.LiarsOf(beside, outcome, jobs, liars)
+			return f, nil
 		}})
 	}
 	for _, name := range o.policies {
@@ -181,6 +198,22 @@ func (o *options) plays(nodes workload.Nodes, bounds figures.Bounds, onCluster *
 		})
 	}
 	return plays
+}
+
+// checkLiars returns an error if --liars is out of range, or can't be used with the jobs or another flag.
+func (o *options) checkLiars(jobs []workload.Job) error {
+	switch {
+	case o.liars == 0:
+		return nil
+	case !(o.liars > 1 && o.liars <= 1000):
+		return fmt.Errorf("--liars is %g, and must be 0, or above 1 and at most 1000", o.liars)
+	case o.starts:
+		return errors.New("--liars can't be used with --expected-starts, which enforces limits")
+	}
+	if _, _, err := workload.Lie(jobs, o.liars); err != nil {
+		return fmt.Errorf("--liars: %w (in a CSV file, --columns says which column has the owner)", err)
+	}
+	return nil
 }
 
 // variantsOf returns the workloads to play: the jobs themselves, or as many variants of them as the flags ask for.

@@ -39,6 +39,23 @@ func TestAStrangersFileGivesTheTableWithOneCommand(t *testing.T) {
 	}
 }
 
+func TestItIsShownHowLongOthersWaitBesideLiars(t *testing.T) {
+	out, err := run(t, strings.Fields("--generate training --nodes 10x8 --jobs 300 --seed 2 --overstate 1 --liars 10 --policies greedy,easy")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ratios := map[string]string{}
+	_, table, _ := strings.Cut(out, "WITHOUT LIES")
+	for line := range strings.Lines(table) {
+		if words := strings.Fields(line); len(words) == 7 {
+			ratios[words[0]] = words[6]
+		}
+	}
+	if ratios["greedy"] != "1.00" || ratios["easy"] == "" || ratios["easy"] == "1.00" {
+		t.Errorf("ratios %v: limits, and so lies, are nothing to greedy and something to easy:\n%s", ratios, out)
+	}
+}
+
 // TestAnotherBuildPlaysTheSameWorkload: this test is the other build, too.
 func TestAnotherBuildPlaysTheSameWorkload(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
@@ -85,6 +102,9 @@ func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"--generate training --policies best", "no such policy; policies are lockstep, lockstep-blind, fifo"},
 		{"--generate training --sizes 8,1", "sizes must be at least 1 and grow"},
 		{"--generate training --overstate 0.5", "must be 0 or at least 1"},
+		{"--generate training --liars 1", "--liars is 1, and must be 0, or above 1 and at most 1000"},
+		{"--generate training --liars 10 --expected-starts", "--liars can't be used with --expected-starts"},
+		{"--generate training --jobs 2 --liars 10", "at least three are needed"},
 		{"--generate training --variants 101", "--variants is 101, and must be from 0 to 100"},
 		{"--generate training --live fast", "--live is \"fast\", and must be from 1x to 100000x"},
 		{"--generate training --live 100x", "--live needs --kubeconfig"},

@@ -44,6 +44,9 @@ func (o *options) playWith(name string, jobs []workload.Job, nodes workload.Node
 	if o.args != "" {
 		args = append(args, "--args", o.args)
 	}
+	if o.liars != 0 {
+		args = append(args, "--liars", strconv.FormatFloat(o.liars, 'g', -1, 64))
+	}
 	if o.starts {
 		args = append(args, "--expected-starts")
 	}

@@ -47,6 +47,8 @@ type Figures struct {
 	CPU float64 `json:"cpuSecondsPer1000Gangs"`
 	// Starts is the accuracy of expected starts, nil if no job had one.
 	Starts *Starts `json:"expectedStarts,omitempty"`
+	// Liars is how long others wait because of owners who state wrong run times, nil if nobody does.
+	Liars *Liars `json:"liars,omitempty"`
 }
 
 // Class are the waits of jobs with a size in a range.
@@ -124,15 +126,9 @@ func Of(outcome workload.Outcome, jobs []workload.Job, nodes workload.Nodes, bou
 	if len(jobs) > 0 {
 		f.CPU = outcome.CPU.Seconds() * 1000 / float64(len(jobs))
 	}
-	starts := make([]time.Duration, len(jobs))
+	starts := startsIn(outcome, jobs)
 	done := make([]bool, len(jobs))
-	for i := range starts {
-		starts[i] = -1
-	}
 	for _, run := range outcome.Runs {
-		if starts[run.Job] < 0 || run.Start < starts[run.Job] {
-			starts[run.Job] = run.Start
-		}
 		if run.Preempted {
 			f.Preempted++
 			f.Wasted += float64(jobs[run.Job].Size()) * (run.End - run.Start).Seconds()
@@ -143,9 +139,8 @@ func Of(outcome workload.Outcome, jobs []workload.Job, nodes workload.Nodes, bou
 	}
 	waits := make([][]float64, len(bounds)+1)
 	for i := range jobs {
-		wait := math.Inf(1)
+		wait := waitOf(&jobs[i], starts[i])
 		if starts[i] >= 0 {
-			wait = (starts[i] - jobs[i].Submit).Seconds()
 			f.Slowdown += max(1, (wait+jobs[i].Runtime.Seconds())/max(10, jobs[i].Runtime.Seconds()))
 		}
 		if !done[i] {

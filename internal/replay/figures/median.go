@@ -30,6 +30,7 @@ func Median(variants []Figures) Figures {
 		CPU:        of(func(f *Figures) float64 { return f.CPU }),
 		Occupied:   variants[0].Occupied,
 		Starts:     medianOfStarts(variants),
+		Liars:      medianOfLiars(variants),
 	}
 	var names []string
 	classes := map[string][]Class{}

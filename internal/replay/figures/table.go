@@ -38,6 +38,15 @@ func WriteTable(w io.Writer, all []Figures) error {
 			fmt.Fprintf(table, "%s\t%d\t%.1f%%\t%d\t%.1f%%\t%s\t%.0f%%\t%.0f%%\n", f.Policy, s.Waited, 100*s.Told, s.Undisturbed, 100*s.Kept, Span(Wait(s.Slack)), 100*s.Error, 100*s.ErrorLater)
 		}
 	}
+	if slices.ContainsFunc(all, func(f Figures) bool { return f.Liars != nil }) {
+		fmt.Fprintln(table)
+		fmt.Fprintln(table, "POLICY\tOVERSTATES\tUNDERSTATES\tOTHERS' JOBS\tP99\tWITHOUT LIES\tRATIO")
+	}
+	for _, f := range all {
+		if l := f.Liars; l != nil {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%.2f\n", f.Policy, l.Overstates, l.Understates, l.Jobs, Span(l.P99), Span(l.Without), l.Ratio)
+		}
+	}
 	return table.Flush()
 }
 

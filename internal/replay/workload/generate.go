@@ -4,9 +4,12 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -108,6 +111,35 @@ func Estimates(jobs []Job, most float64, seed uint64) []Job {
 		estimated[i].Limit = max(time.Second, time.Duration(factor*float64(estimated[i].Runtime)))
 	}
 	return estimated
+}
+
+// Liars are two owners who state wrong run times.
+type Liars struct {
+	Overstates, Understates string
+}
+
+// Lie returns the jobs with wrong limits for the two owners whose jobs take the most node time. The first owner's limits are the run
+// times times a factor, the second owner's the run times divided by it. Lie returns an error unless there are jobs of other owners, too.
+func Lie(jobs []Job, factor float64) ([]Job, Liars, error) {
+	work := map[string]float64{}
+	for _, job := range jobs {
+		work[job.Owner] += float64(job.Size()) * job.Runtime.Seconds()
+	}
+	if len(work) < 3 {
+		return nil, Liars{}, fmt.Errorf("two owners lie, and the jobs are of %d owners: at least three are needed", len(work))
+	}
+	owners := slices.SortedFunc(maps.Keys(work), func(a, b string) int { return cmp.Or(-cmp.Compare(work[a], work[b]), cmp.Compare(a, b)) })
+	liars := Liars{Overstates: owners[0], Understates: owners[1]}
+	lying := slices.Clone(jobs)
+	for i := range lying {
+		switch job := &lying[i]; job.Owner {
+		case liars.Overstates:
+			job.Limit = max(time.Second, time.Duration(factor*float64(job.Runtime)))
+		case liars.Understates:
+			job.Limit = max(time.Second, time.Duration(float64(job.Runtime)/factor))
+		}
+	}
+	return lying, liars, nil
 }
 
 // Weeks returns a variant of a workload: as many whole weeks as the workload has, each drawn from its weeks with

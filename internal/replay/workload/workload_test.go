@@ -127,3 +127,28 @@ func TestWeeksAreDrawnWhole(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTwoOwnersWithTheMostWorkLie(t *testing.T) {
+	const h = time.Hour
+	jobs := []Job{
+		{Name: "a", Owner: "honest", Runtime: 2 * h, Limit: 3 * h, Pods: 1, Units: 1},
+		{Name: "b", Owner: "over", Runtime: h, Limit: h, Pods: 4, Units: 2},
+		{Name: "c", Owner: "under", Runtime: h, Limit: h, Pods: 1, Units: 4},
+		{Name: "d", Owner: "under", Runtime: 2 * time.Second, Pods: 1, Units: 1},
+	}
+	lying, liars, err := Lie(jobs, 10)
+	if err != nil || liars != (Liars{Overstates: "over", Understates: "under"}) {
+		t.Fatalf("liars %+v, %v", liars, err)
+	}
+	for i, want := range []time.Duration{3 * h, 10 * h, h / 10, time.Second} {
+		if lying[i].Limit != want || lying[i].Runtime != jobs[i].Runtime {
+			t.Errorf("job %s: limit %s, run time %s, want %s and %s", lying[i].Name, lying[i].Limit, lying[i].Runtime, want, jobs[i].Runtime)
+		}
+	}
+	if jobs[1].Limit != h {
+		t.Error("the jobs without liars have changed")
+	}
+	if _, _, err := Lie(jobs[1:], 10); err == nil {
+		t.Error("both owners lie, and there is nobody whose waits count")
+	}
+}

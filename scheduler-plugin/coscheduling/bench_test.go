@@ -240,12 +240,14 @@ func BenchmarkInTime(b *testing.B) {
 			view.First = true
 			engine := w.engine()
 			ctx := klog.NewContext(b.Context(), klog.Background())
+			report := cputime.Start(b)
 			for b.Loop() {
 				out, err := engine.plan(ctx, &view, false)
 				if err != nil || out.Reservation == nil || out.Reservation.From.IsZero() {
 					b.Fatalf("%+v, %v, %v", out.Reservation, out.Shortfall, err)
 				}
 			}
+			report(b.N)
 		})
 	}
 }

@@ -20,7 +20,7 @@ import (
 // cheaper than search. It finds nothing if the plugins would say something else without these Pods; the caller then
 // uses search.
 func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (found *space, err error) {
-	if s.found == nil || s.found.world == nil || len(pool.Units) == 0 {
+	if len(pool.Units) == 0 {
 		return nil, nil
 	}
 	pods := pool.requests(s.found.classes, s.found.world)

@@ -34,9 +34,7 @@ type pool struct {
 	// leaving are Pods that are ending already. yielding reports that the gang might preempt some of them, too.
 	leaving  []fwk.PodInfo
 	yielding bool
-	// ends are the times at which Pods end: Pods that the gang might wait for, and Pods that are ending already. soon
-	// are the Pods that the gang might wait for, the earliest end first.
-	ends room.Ends
+	// soon are the Pods that the gang might wait for, the earliest end first.
 	soon []soon
 	// spared reports that the pool leaves out Pods that may be in the pool another time. Such a Pod can't be evicted
 	// now, does not end, or may be a member of a gang that is not known yet.
@@ -93,8 +91,15 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	}
 	members := make(map[dialect.Key][]fwk.PodInfo)
 	stay := sets.New[dialect.Key]() // as one of them can't be evicted
-	ending := make(map[dialect.Key][]*corev1.Pod)
-	for _, node := range nodes {
+	ending := make(map[dialect.Key][]int)
+	if may.evictsNobody {
+		pods := 0
+		for _, node := range nodes {
+			pods += len(node.GetPods())
+		}
+		p.soon = make([]soon, 0, pods)
+	}
+	for n, node := range nodes {
 		for _, info := range node.GetPods() {
 			pod := info.GetPod()
 			key, named := s.cluster.KeyOf(pod)
@@ -125,10 +130,13 @@ func (s *seeker) gather(may prey) (*pool, error) {
 				continue
 			}
 			if may.evictsNobody && pod.DeletionTimestamp == nil {
-				p.infos = append(p.infos, info)
-				if standing != nil {
-					ending[key] = append(ending[key], pod)
+				one := soon{ran: victims.Ran(pod, now), info: info, node: n}
+				if standing == nil {
+					one.in = p.after(ends.OfPod(pod, now).Until(s.cluster.Estimates))
+				} else {
+					ending[key] = append(ending[key], len(p.soon))
 				}
+				p.soon = append(p.soon, one)
 				continue
 			}
 			if !takes || pod.DeletionTimestamp != nil {
@@ -175,54 +183,81 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	return p, nil
 }
 
-// await computes when the Pods of a pool end. members are the Pods of each gang. Each of them is a unit of its own,
-// because each ends by itself; see first.
-func (s *seeker) await(p *pool, members map[dialect.Key][]*corev1.Pod) {
-	p.ends = make(room.Ends, len(p.infos)+len(p.leaving))
-	for key, pods := range members {
+// after returns how much time is left until an end; Never if the end is zero, which means unknown.
+func (p *pool) after(end time.Time) time.Duration {
+	if end.IsZero() {
+		return victims.Never
+	}
+	return end.Sub(p.Now)
+}
+
+// await computes when gangs end, and sorts soon. members are the Pods of each gang, as indexes in soon. Each of them is
+// a unit of its own, because each ends by itself; see first.
+func (s *seeker) await(p *pool, members map[dialect.Key][]int) {
+	for key, of := range members {
+		pods := make([]*corev1.Pod, len(of))
+		for i, one := range of {
+			pods[i] = p.soon[one].info.GetPod()
+		}
 		group := s.standings[key].Group
 		// Ended members are not among the Pods.
 		minimum := int(group.Spec.Minimum.Members) - max(0, int(s.standings[key].Placed.Total)-len(pods))
-		until := ends.OfGang(group.Spec.Runtime, minimum, pods, p.Now).Until(s.cluster.Estimates)
-		for _, pod := range pods {
-			p.ends[pod.UID] = until
-		}
-	}
-	p.soon = make([]soon, len(p.infos))
-	for i, info := range p.infos {
-		pod := info.GetPod()
-		until, ofGang := p.ends[pod.UID]
-		if !ofGang {
-			until = ends.OfPod(pod, p.Now).Until(s.cluster.Estimates)
-			p.ends[pod.UID] = until
-		}
-		p.soon[i] = soon{in: victims.Never, ran: victims.Ran(pod, p.Now), info: info}
-		if !until.IsZero() {
-			p.soon[i].in = until.Sub(p.Now)
+		in := p.after(ends.OfGang(group.Spec.Runtime, minimum, pods, p.Now).Until(s.cluster.Estimates))
+		for _, one := range of {
+			p.soon[one].in = in
 		}
 	}
 	slices.SortFunc(p.soon, func(a, b soon) int { return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.ran, b.ran)) })
-	for _, info := range p.leaving {
-		p.ends[info.GetPod().UID] = s.cluster.Evictions.GoneBy([]fwk.PodInfo{info}, p.Now)
-	}
 }
 
-// soon is a Pod, with the time that is left until it ends and the time that it has run.
+// soon is a Pod, with the time that is left until it ends, the time that it has run, and the index of its node in the
+// snapshot.
 type soon struct {
 	in, ran time.Duration
 	info    fwk.PodInfo
+	node    int
 }
 
 // first returns the part of the pool with the n Pods that end first. If a search succeeds with this part, it would find
-// the same with all Pods, because it chooses as few of the first Pods as suffice.
-func (p *pool) first(n int) *pool {
+// the same with all Pods, because it chooses as few of the first Pods as suffice. helps reports whether it can help the
+// gang if Pods of a node end; Pods of other nodes are left out. Nil: all nodes help.
+func (p *pool) first(n int, helps func(node int) bool) *pool {
 	part := *p
 	part.Prey, part.infos, part.spared = victims.Prey{Now: p.Now}, nil, p.spared || n < len(p.soon)
 	for _, one := range p.soon[:min(n, len(p.soon))] {
-		part.infos = append(part.infos, one.info)
-		part.AddEnding(one.info.GetPod(), one.in)
+		if helps == nil || helps(one.node) {
+			part.infos = append(part.infos, one.info)
+			part.AddEnding(one.info.GetPod(), one.in)
+		}
 	}
 	return &part
+}
+
+// endsOn returns the times at which the Pods of some nodes end that the gang might wait for, and all Pods that are
+// ending already.
+func (s *seeker) endsOn(p *pool, names sets.Set[string]) (room.Ends, error) {
+	nodes, err := s.cluster.Snapshot.List()
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	on := make([]bool, len(nodes))
+	for n, node := range nodes {
+		on[n] = names.Has(node.Node().Name)
+	}
+	ends := make(room.Ends)
+	for _, one := range p.soon {
+		switch {
+		case !on[one.node]:
+		case one.in == victims.Never:
+			ends[one.info.GetPod().UID] = time.Time{}
+		default:
+			ends[one.info.GetPod().UID] = p.Now.Add(one.in)
+		}
+	}
+	for _, info := range p.leaving {
+		ends[info.GetPod().UID] = s.cluster.Evictions.GoneBy([]fwk.PodInfo{info}, p.Now)
+	}
+	return ends, nil
 }
 
 // countViolations counts, for each unit, the Pods that a PodDisruptionBudget protects. As in the default preemption,

@@ -53,12 +53,16 @@ func resourcesOf(extended []corev1.ResourceName) resources {
 }
 
 func (r resources) quantities(resource fwk.Resource, pods int64) []int64 {
-	q := make([]int64, 0, len(r.names))
-	q = append(q, resource.GetMilliCPU(), resource.GetMemory(), resource.GetEphemeralStorage(), pods)
+	return r.add(make([]int64, 0, len(r.names)), resource, pods)
+}
+
+// add appends quantities to a slice.
+func (r resources) add(to []int64, resource fwk.Resource, pods int64) []int64 {
+	to = append(to, resource.GetMilliCPU(), resource.GetMemory(), resource.GetEphemeralStorage(), pods)
 	for _, name := range r.scalars {
-		q = append(q, resource.GetScalarResources()[name])
+		to = append(to, resource.GetScalarResources()[name])
 	}
-	return q
+	return to
 }
 
 // provided returns the extended resources that some node lists. Resources of a DeviceClass are left out, because a node

@@ -41,8 +41,8 @@ type seeker struct {
 	wantsDevices bool
 	// mightPreempt reports that there is preemptible work, though not enough.
 	mightPreempt bool
-	// ends are when the work ends that the last search waited for.
-	ends room.Ends
+	// pool is the work of the last search.
+	pool *pool
 	// unlike reports that other gangs of the same shape may find a place, although this gang found none.
 	unlike bool
 	// lacks is how many members would have no place even if all preemptible Pods were gone: the smallest number in any
@@ -144,13 +144,28 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, on := s.cluster.Own, sets.New[string]()
+	if own != nil && own.Reason == room.InTime {
+		on.Insert(own.Nodes()...)
+	} else {
+		own = nil
+	}
+	if found != nil {
+		for _, place := range found.places {
+			on.Insert(place.Pod.Spec.NodeName)
+		}
+	}
+	ends, err := s.endsOn(s.pool, on)
+	if err != nil {
+		return nil, err
+	}
 	now := s.cluster.Now()
 	var reserved *room.Reservation
 	if found != nil {
-		reserved = room.NewInTime(room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}, found.places, s.ends, s.cluster.Snapshot, now)
+		reserved = room.NewInTime(room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}, found.places, ends, s.cluster.Snapshot, now)
 	}
-	if own := s.cluster.Own; own != nil && own.Reason == room.InTime {
-		reserved = own.Renewed(reserved, s.ends, s.cluster.Snapshot, now)
+	if own != nil {
+		reserved = own.Renewed(reserved, ends, s.cluster.Snapshot, now)
 	}
 	return reserved, nil
 }
@@ -200,26 +215,38 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 	until := s.until.share(max(1, s.left))
 	s.left--
 	pool, err := s.gather(may)
-	if err == nil {
-		s.ends = pool.ends
-	}
-	if err == nil && may.evictsNobody {
-		for n := soonest; n < 8*len(pool.soon); n *= 8 {
-			if found, err = byPacking(ctx, s, pool.first(n), until); found != nil || err != nil {
-				return found, err
-			}
-		}
-		for n := soonest; n < len(pool.soon); n *= 8 {
-			if found, err = s.search(ctx, pool.first(n), until, evenWithout); found != nil || err != nil {
-				return found, err
-			}
-		}
-		pool = pool.first(len(pool.soon))
-	}
 	if err != nil {
 		return nil, err
 	}
+	s.pool = pool
+	if may.evictsNobody {
+		if found, err = s.findByPacking(ctx, pool, until); found != nil || err != nil {
+			return found, err
+		}
+		for n := soonest; n < len(pool.soon); n *= 8 {
+			if found, err = s.search(ctx, pool.first(n, nil), until, evenWithout); found != nil || err != nil {
+				return found, err
+			}
+		}
+		pool = pool.first(len(pool.soon), nil)
+	}
 	return s.search(ctx, pool, until, evenWithout)
+}
+
+// findByPacking searches by packing among the Pods that end first, only as many as have to end until the gang fits, or some more.
+func (s *seeker) findByPacking(ctx context.Context, pool *pool, until deadline) (found *space, err error) {
+	if s.found == nil || s.found.world == nil {
+		return nil, nil
+	}
+	shadow := newShadow(s.found, pool)
+	shortest, fits := shadow.shortest()
+	for n := max(soonest, shortest); fits && n < 8*len(pool.soon); n *= 8 {
+		shadow.advance(n)
+		if found, err = byPacking(ctx, s, pool.first(n, shadow.holds), until); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
 }
 
 // soonest is how many of the Pods that end by themselves are searched first.

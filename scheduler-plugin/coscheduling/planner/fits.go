@@ -42,3 +42,13 @@ func room(world *World, gang *Gang, nodes []int) int {
 	}
 	return n
 }
+
+// Holds reports whether a node has room for a member of any class.
+func Holds(world *World, gang *Gang, node int) bool {
+	for i := range gang.Classes {
+		if c := &gang.Classes[i]; c.eligible(node) && c.slots(world.Nodes[node].Free) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -132,7 +132,7 @@ type end struct {
 }
 
 func newSchedule(world *planner.World, works []Work, isOver func() bool) *schedule {
-	s := &schedule{world: clone(world), sum: make([]int64, len(world.Resources)), isOver: isOver}
+	s := &schedule{world: world.Clone(), sum: make([]int64, len(world.Resources)), isOver: isOver}
 	for n := range s.world.Nodes {
 		s.all = append(s.all, n)
 		for r, free := range world.Nodes[n].Free {
@@ -146,18 +146,6 @@ func newSchedule(world *planner.World, works []Work, isOver func() bool) *schedu
 	}
 	slices.SortStableFunc(s.ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
 	return s
-}
-
-func clone(world *planner.World) *planner.World {
-	c := &planner.World{Resources: world.Resources, Nodes: slices.Clone(world.Nodes)}
-	width := len(world.Resources)
-	free := make([]int64, len(c.Nodes)*width)
-	for n := range c.Nodes {
-		own := free[n*width : (n+1)*width : (n+1)*width]
-		copy(own, world.Nodes[n].Free)
-		c.Nodes[n].Free = own
-	}
-	return c
 }
 
 // change gives room back to nodes, or takes room if sign is -1.
@@ -331,7 +319,7 @@ func (s *schedule) reserve(gangs []Gang, of int) *reservation {
 	if !ok {
 		return &reservation{gang: of, at: Never}
 	}
-	then := &schedule{now: s.now, world: clone(s.world), sum: slices.Clone(s.sum), ends: s.ends}
+	then := &schedule{now: s.now, world: s.world.Clone(), sum: slices.Clone(s.sum), ends: s.ends}
 	then.endUntil(at)
 	then.change(takes, -1)
 	return &reservation{gang: of, at: at, spare: then.world}
@@ -395,7 +383,7 @@ func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *r
 
 // both returns a world with what is free in both of two worlds.
 func both(a, b *planner.World) *planner.World {
-	least := clone(a)
+	least := a.Clone()
 	for n := range least.Nodes {
 		for r, free := range b.Nodes[n].Free {
 			least.Nodes[n].Free[r] = min(least.Nodes[n].Free[r], free)

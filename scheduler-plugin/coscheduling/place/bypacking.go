@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
@@ -31,15 +31,17 @@ func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (foun
 	if len(choices) == 0 {
 		return nil, nil
 	}
-	restore, err := tryOn(s.cluster.Snapshot)
+	cluster := *s.cluster
+	cluster.Snapshot = kube.InPlace(s.cluster.Snapshot, pool.infos, pool.leaving)
+	restore, err := tryOn(cluster.Snapshot)
 	if err != nil {
 		return nil, err
 	}
 	defer restore(&err)
-	t := newTrial(s.gang, s.cluster, pool, until)
+	t := newTrial(s.gang, &cluster, pool, until)
 	t.gone = make([]bool, len(pool.infos))
 	for _, leaving := range pool.leaving {
-		if err := s.cluster.Snapshot.RemovePod(klog.FromContext(ctx), leaving.GetPod(), leaving.GetPod().Spec.NodeName); err != nil {
+		if err := cluster.Snapshot.RemovePod(klog.FromContext(ctx), leaving.GetPod(), leaving.GetPod().Spec.NodeName); err != nil {
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
 		}
 	}
@@ -54,10 +56,7 @@ func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (foun
 
 // without returns a copy of a world from which some Pods are gone.
 func without(world *planner.World, groups ...[]victims.Pod) *planner.World {
-	empty := &planner.World{Resources: world.Resources, Nodes: slices.Clone(world.Nodes)}
-	for n := range empty.Nodes {
-		empty.Nodes[n].Free = slices.Clone(world.Nodes[n].Free)
-	}
+	empty := world.Clone()
 	for _, pods := range groups {
 		for _, pod := range pods {
 			for r, request := range pod.Request {

@@ -57,7 +57,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 // documentation tells of.
 func TestPlaceUsesNothingOfTheSchedulerThatActs(t *testing.T) {
 	ofKube := []string{
-		"Snapshot", "Placement", "AssumedPod", "UndoReserve", "MayShare", "EnabledIn", "OnlyUpstream", "ReasonNodeAffinity", "PendingClaimsLast", "Unit", "Violations",
+		"Snapshot", "InPlace", "Placement", "AssumedPod", "UndoReserve", "MayShare", "EnabledIn", "OnlyUpstream", "ReasonNodeAffinity", "PendingClaimsLast", "Unit", "Violations",
 		"InterPodAffinity", "NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit", "NodeUnschedulable",
 		"PodTopologySpread", "TaintToleration",
 	}

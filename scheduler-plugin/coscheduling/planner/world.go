@@ -3,7 +3,10 @@
 
 package planner
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // World is the input of a plan: resources and nodes.
 type World struct {
@@ -12,6 +15,17 @@ type World struct {
 	Resources []string
 	// Nodes may hold members. Their order breaks ties.
 	Nodes []Node
+}
+
+// Clone returns a copy whose free resources can be changed.
+func (w *World) Clone() *World {
+	c := &World{Resources: w.Resources, Nodes: slices.Clone(w.Nodes)}
+	all := make([]int64, 0, len(w.Nodes)*len(w.Resources)) // mostly one allocation for all nodes
+	for n := range c.Nodes {
+		all = append(all, w.Nodes[n].Free...)
+		c.Nodes[n].Free = slices.Clip(all[len(all)-len(w.Nodes[n].Free):])
+	}
+	return c
 }
 
 // Node is a node with what is free on it.

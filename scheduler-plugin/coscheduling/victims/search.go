@@ -71,10 +71,7 @@ func Search(empty *planner.World, gang *planner.Gang, pods []Pod, units []Unit, 
 			}
 		}
 	}
-	world := &planner.World{Resources: empty.Resources, Nodes: slices.Clone(empty.Nodes)}
-	for n := range world.Nodes {
-		world.Nodes[n].Free = slices.Clone(empty.Nodes[n].Free)
-	}
+	world := empty.Clone()
 	for p := range pods {
 		for r, request := range pods[p].Request {
 			world.Nodes[pods[p].Node].Free[r] -= request

@@ -45,7 +45,8 @@
 //  6. seek (seek.go), if the gang may preempt others or is the first that waits. pool.go gathers the
 //     Pods that may be evicted or awaited; trial.go searches for the fewest of them, with package
 //     victims, in a snapshot without these Pods; steady.go assigns members to the nodes found.
-//     Reservations in time are in seek.go, too.
+//     Reservations in time are in seek.go, too: shadow.go finds how many Pods have to end, and
+//     bypacking.go on which nodes.
 //
 // A cycle that reaches its deadline is given up (overdue.go).
 package place

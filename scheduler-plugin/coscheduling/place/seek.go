@@ -233,7 +233,9 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 	return s.search(ctx, pool, until, evenWithout)
 }
 
-// findByPacking searches by packing among the Pods that end first, only as many as have to end until the gang fits, or some more.
+// findByPacking searches by packing among the Pods that end first: as many as have to end until the gang fits, at least
+// soonest, and more if the plugins reject the choices. Only nodes that have room for a member when these Pods have ended
+// can help, which are few if the Pods are many.
 func (s *seeker) findByPacking(ctx context.Context, pool *pool, until deadline) (found *space, err error) {
 	if s.found == nil || s.found.world == nil {
 		return nil, nil
@@ -249,7 +251,7 @@ func (s *seeker) findByPacking(ctx context.Context, pool *pool, until deadline) 
 	return nil, nil
 }
 
-// soonest is how many of the Pods that end by themselves are searched first.
+// soonest is how many of the Pods that end by themselves are searched first, at least.
 const soonest = 4096
 
 // search is findSpace within a pool.

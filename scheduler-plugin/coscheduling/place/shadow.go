@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// shadow is the cluster after the first Pods of a pool have ended, by packing. It finds the shadow time of EASY backfill: the
-// earliest end of running work at which the gang fits.
+// shadow is the cluster after the first Pods of a pool have ended. It finds, by packing, the shadow time of EASY backfill: the
+// earliest end of running work at which the gang fits (Lifka 1995).
 type shadow struct {
 	soon []soon
 	// world is without the first gone Pods of soon.

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
-// Liars compares the waits of honest owners' jobs in two plays: beside two owners who state wrong run times, and beside the same
-// owners when they are honest, too. The medians over variants have the owners of the first variant.
+// Liars compares the waits of honest owners' jobs in two plays: beside two owners who state wrong run times, and beside
+// the same two owners when they are honest, too. The medians over variants name the two owners of the first variant.
 type Liars struct {
 	Overstates  string `json:"overstates"`
 	Understates string `json:"understates"`

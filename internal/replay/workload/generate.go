@@ -118,8 +118,9 @@ type Liars struct {
 	Overstates, Understates string
 }
 
-// Lie returns the jobs with wrong limits for the two owners whose jobs take the most node time. The first owner's limits are the run
-// times times a factor, the second owner's the run times divided by it. Lie returns an error unless there are jobs of other owners, too.
+// Lie returns the jobs with wrong limits for the two owners whose jobs take the most node time. The first owner's limits
+// are the run times multiplied by a factor, the second owner's are the run times divided by the factor. Lie returns an
+// error unless there are jobs of other owners, too.
 func Lie(jobs []Job, factor float64) ([]Job, Liars, error) {
 	work := map[string]float64{}
 	for _, job := range jobs {
@@ -128,7 +129,9 @@ func Lie(jobs []Job, factor float64) ([]Job, Liars, error) {
 	if len(work) < 3 {
 		return nil, Liars{}, fmt.Errorf("two owners lie, and the jobs are of %d owners: at least three are needed", len(work))
 	}
-	owners := slices.SortedFunc(maps.Keys(work), func(a, b string) int { return cmp.Or(-cmp.Compare(work[a], work[b]), cmp.Compare(a, b)) })
+	owners := slices.SortedFunc(maps.Keys(work), func(a, b string) int {
+		return cmp.Or(-cmp.Compare(work[a], work[b]), cmp.Compare(a, b))
+	})
 	liars := Liars{Overstates: owners[0], Understates: owners[1]}
 	lying := slices.Clone(jobs)
 	for i := range lying {

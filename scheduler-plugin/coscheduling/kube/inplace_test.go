@@ -15,8 +15,8 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 )
 
-// TestATrialInPlaceLeavesTheSnapshotAsItWas: Pods are gone for plugins, and afterwards nodes have the Pods, in their order, and the
-// generation that they had.
+// TestATrialInPlaceLeavesTheSnapshotAsItWas: Pods are gone for plugins, and afterwards nodes have the same Pods, in the
+// same order, and the same generation.
 func TestATrialInPlaceLeavesTheSnapshotAsItWas(t *testing.T) {
 	var pods []*corev1.Pod
 	for _, name := range []string{"a", "b", "c"} {

@@ -18,15 +18,12 @@ import (
 // byPacking searches for the Pods that end by themselves and for which the gang has to wait. It uses what the plugins
 // said of the nodes while these Pods still run, and removes only the Pods that it chooses from the snapshot, so it is
 // cheaper than search. It finds nothing if the plugins would say something else without these Pods; the caller then
-// uses search.
-func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (found *space, err error) {
+// uses search. empty is the world without these Pods.
+func byPacking(ctx context.Context, s *seeker, pool *pool, empty *planner.World, until deadline) (found *space, err error) {
 	if len(pool.Units) == 0 {
 		return nil, nil
 	}
-	pods := pool.requests(s.found.classes, s.found.world)
-	leaving := *pool
-	leaving.infos = pool.leaving
-	empty := without(s.found.world, pods, leaving.requests(s.found.classes, s.found.world))
+	pods := pool.requests(s.found.classes, empty)
 	choices := victims.Search(empty, s.found.gang, pods, pool.Units, until.share(2).isOver)
 	if len(choices) == 0 {
 		return nil, nil
@@ -52,17 +49,4 @@ func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (foun
 		return nil, t.err
 	}
 	return t.space(), nil
-}
-
-// without returns a copy of a world from which some Pods are gone.
-func without(world *planner.World, groups ...[]victims.Pod) *planner.World {
-	empty := world.Clone()
-	for _, pods := range groups {
-		for _, pod := range pods {
-			for r, request := range pod.Request {
-				empty.Nodes[pod.Node].Free[r] += request
-			}
-		}
-	}
-	return empty
 }

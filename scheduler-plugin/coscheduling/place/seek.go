@@ -244,7 +244,7 @@ func (s *seeker) findByPacking(ctx context.Context, pool *pool, until deadline) 
 	shortest, fits := shadow.shortest()
 	for n := max(soonest, shortest); fits && n < 8*len(pool.soon); n *= 8 {
 		shadow.advance(n)
-		if found, err = byPacking(ctx, s, pool.first(n, shadow.holds), until); found != nil || err != nil {
+		if found, err = byPacking(ctx, s, pool.first(n, shadow.holds), shadow.world, until); found != nil || err != nil {
 			return found, err
 		}
 	}

@@ -10,14 +10,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// shadow is the cluster after the first Pods of a pool have ended. It finds, by packing, the shadow time of EASY backfill: the
-// earliest end of running work at which the gang fits (Lifka 1995).
+// shadow is the cluster after the first Pods of a pool have ended. It finds, by packing, the shadow time of EASY
+// backfill: the earliest end of running work at which the gang fits (Lifka 1995).
 type shadow struct {
 	soon []soon
 	// world is without the first gone Pods of soon.
 	world *planner.World
 	gone  int
-	// gangs are the ways to pack the gang: only what its minima need, or all of it. sets are the nodes that may hold it.
+	// gangs are the ways to pack the gang: only the members that its minima need, or all of them. sets are the sets of
+	// nodes that may hold the gang.
 	gangs     []*planner.Gang
 	sets      [][]int
 	resources resources
@@ -29,12 +30,18 @@ func newShadow(found *survey, pool *pool) *shadow {
 	leaving.infos = pool.leaving
 	least := *found.gang
 	least.LeastOnly = true
-	world := without(found.world, leaving.requests(found.classes, found.world))
+	world := found.world.Clone()
+	for _, pod := range leaving.requests(found.classes, world) {
+		for r, request := range pod.Request {
+			world.Nodes[pod.Node].Free[r] += request
+		}
+	}
 	return &shadow{soon: pool.soon, world: world, gangs: []*planner.Gang{&least, found.gang},
 		sets: planner.Candidates(world, found.gang), resources: newResources(found.classes)}
 }
 
-// shortest returns how many Pods have to end until the gang fits, the earliest end first. It returns false if the gang never fits.
+// shortest returns how many Pods have to end until the gang fits, the earliest end first. It returns false if the gang
+// never fits.
 func (s *shadow) shortest() (int, bool) {
 	fits := func(n int) bool {
 		s.advance(n)

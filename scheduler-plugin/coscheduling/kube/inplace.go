@@ -17,9 +17,9 @@ import (
 // which takes most of the time if Pods are removed from a few of thousands of nodes. pods are all Pods that trials may
 // remove, and add again.
 //
-// The snapshot's list of claims in use stays as it is, so a plugin may find that a removed Pod's claim is in use. InPlace
-// returns the snapshot itself if a Pod is in another list of the whole snapshot: Pods with affinity to others, or members
-// of Kubernetes' own PodGroups.
+// The snapshot's list of claims in use stays as it is, so a plugin may find that a removed Pod's claim is in use.
+// InPlace returns the snapshot itself if a Pod is in another list of the whole snapshot: Pods with affinity to others,
+// or members of Kubernetes' own PodGroups.
 func InPlace(snapshot Snapshot, pods ...[]fwk.PodInfo) Snapshot {
 	for _, some := range pods {
 		if slices.ContainsFunc(some, func(info fwk.PodInfo) bool { return isListed(info.GetPod()) }) {

@@ -40,10 +40,10 @@ type Core[O Owner, S any] interface {
 	Ignores(owner O) bool
 	// DecodeStatus reads a stored status, which is not empty.
 	DecodeStatus(stored []byte) (*S, error)
-	// Rests is called when the controller sees an owner for the first time; the caches are filled then. rests reports
-	// whether the stored status alone shows that there is nothing to do before the time until, or before a change.
-	// state is the owner's State. Rests should not decode the status, because a controller starts with many owners that
-	// ended long ago.
+	// Rests is called when the controller first sees an owner, after the caches have been filled. rests reports whether
+	// there is nothing to do for the owner until the time `until`, unless something changes. state is what State would
+	// return. Rests should not decode the whole status, because a controller starts with many owners that ended long
+	// ago.
 	Rests(owner O, stored []byte, now time.Time) (state string, until time.Time, rests bool)
 	// NewDecider begins to decide on an owner.
 	NewDecider() Decider[O, S]

@@ -309,7 +309,7 @@ func (o *Owners[O, S]) addAfter(key cache.ObjectName, wait time.Duration) {
 	o.queue.AddAfter(o.queued(key), wait)
 }
 
-// queued returns an owner's key in the queue, in which owners of all kinds are.
+// queued returns an owner's key in the queue, which owners of all kinds share.
 func (o *Owners[O, S]) queued(key cache.ObjectName) fair.Key {
 	return fair.Key{Kind: o.resource.Kind, ObjectName: key}
 }

@@ -57,8 +57,8 @@ type TaskSnapshot struct {
 // template. Its value is the UID of the task in that line.
 const AnnotationTemplateIn = "lockstep.dev/pod-template-in"
 
-// maxTemplates limits how many bytes of templates the lines of one plan contain. Once they are exceeded, only the first
-// line of each role has its template.
+// maxTemplates limits how many bytes of templates the lines of one plan contain. Beyond the limit, only the first line
+// of each role has its template.
 const maxTemplates = 1 << 20
 
 // Templates records the templates that the lines of one plan already contain. The zero value is empty.

@@ -42,7 +42,8 @@ type replicaType struct {
 	number int32
 	// policy is what happens to Pods that fail. written is the restartPolicy in the spec.
 	policy, written kubeflowv1.RestartPolicy
-	// launches means that this type is the launcher of MPI, which backoffLimit allows to be retried.
+	// launches means that this type is the launcher of an MPIJob. A failed launcher is tried again, as often as
+	// backoffLimit says.
 	launches bool
 	// template is changed no more.
 	template *corev1.PodTemplateSpec

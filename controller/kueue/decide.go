@@ -36,7 +36,7 @@ type situation struct {
 	now       time.Time
 }
 
-// step is one write. At most one field is set, except that admit may be set together with status.
+// step is what to do next: nothing, one write, or the two writes admit and status. At most one field is set otherwise.
 type step struct {
 	create *workload
 	// remove says that the Workload is to be deleted.

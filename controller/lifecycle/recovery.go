@@ -42,8 +42,8 @@ func (c memberCount) plus(other memberCount) memberCount {
 	}
 }
 
-// followRecovery records when the gang began to wait for lost members. The time stays in the status until no lost
-// member waits for room, or is being created.
+// followRecovery records when the gang began to wait for lost members. The time stays in the status while any lost
+// member waits for room or is being created.
 func (d *decision) followRecovery() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || !group.EverScheduled || d.completing() {

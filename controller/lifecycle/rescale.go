@@ -202,8 +202,8 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	}
 }
 
-// deleted reports whether the task is marked and the written status has its end. unwritten reports that its end is
-// known, but not written yet.
+// deleted reports whether the task is marked for deletion and the written status says that it has completed. unwritten
+// reports that it has completed, but the written status does not say so yet.
 func (t cursor) deleted() (deleted, unwritten bool) {
 	task := t.status()
 	if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {

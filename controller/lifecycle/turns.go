@@ -100,7 +100,8 @@ func completed(completion frameworkv1.CompletionStatus) plan.Turn {
 	return plan.Turn{Kind: plan.AttemptCompleted, Code: code, Type: typeOf(completion)}
 }
 
-// typeOf returns the type of an end as a label: its first attribute if that is a known one.
+// typeOf returns how an attempt ended, as the value of a label: Succeeded; else the first of Conflict, Transient and
+// Permanent among its attributes; else Failed.
 func typeOf(completion frameworkv1.CompletionStatus) string {
 	if succeeded(completion) {
 		return string(frameworkv1.CompletionTypeSucceeded)

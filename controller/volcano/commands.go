@@ -79,8 +79,9 @@ func (d *decision) followCommands() (goOn bool) {
 	return true
 }
 
-// waitingCommands returns the Job's Commands that are not being deleted, the oldest first. A claimed Command comes
-// before all others, because the claim has made it look newer.
+// waitingCommands returns the Job's Commands that are not being deleted, the oldest first. A Command whose execution
+// has begun (KeyClaim) comes before all others; by its resource version, which the claim changed, it would come too
+// late.
 func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	var waiting []*busv1alpha1.Command
 	for _, c := range d.Commands {

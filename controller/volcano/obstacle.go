@@ -68,7 +68,8 @@ func (d *decision) recordedHash() string {
 	return d.hash
 }
 
-// recordHash writes the hash into the status. Until the Job's first object is created, a user may change everything.
+// recordHash writes the hash of the Job's immutable parts into the status. While the Job has no objects yet, a user may
+// still change these parts, and then recordHash replaces the hash.
 func (d *decision) recordHash() {
 	if d.invalid != "" || !isOpen(d.next.State.Phase) {
 		return

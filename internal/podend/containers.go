@@ -66,7 +66,8 @@ func isSidecarSpec(container *corev1.Container) bool {
 	return ptr.Deref(container.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 }
 
-// KeepSidecars returns a Pod's sidecars with name and restartPolicy alone. Of reads no other part of the spec.
+// KeepSidecars returns a Pod's sidecars, each with only its name and restartPolicy. This is all of the spec that the
+// function Of needs.
 func KeepSidecars(pod *corev1.Pod) []corev1.Container {
 	var kept []corev1.Container
 	for i := range pod.Spec.InitContainers {

@@ -39,7 +39,7 @@ type member struct {
 	nth   int // in the order of the gang's members
 }
 
-// party is a set of members that required affinity connects. keys are the topologies of that affinity.
+// party is a set of members that are connected by required Pod affinity. keys are the topology keys of that affinity.
 type party struct {
 	members []member
 	keys    []string

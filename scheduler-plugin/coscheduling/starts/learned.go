@@ -21,9 +21,9 @@ const (
 	minShares = 5
 )
 
-// learned records which share of its estimated run time each ended gang has used, or of its limit if there was no
-// estimate. There are records by the stem of the gang's name, by namespace, and for all gangs. Users usually state too
-// long times, and by similar factors each time (Tsafrir, Etsion and Feitelson, 2007).
+// learned records, for each gang that has ended, which share of its estimated run time it used; without an estimate,
+// which share of its limit. There are records by the stem of the gang's name, by namespace, and for all gangs. Users
+// usually overestimate run times, by a similar factor each time (Tsafrir, Etsion and Feitelson, 2007).
 type learned struct{ shares *lru.Cache }
 
 func newLearned() *learned { return &learned{lru.New(maxStems)} }

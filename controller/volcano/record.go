@@ -76,7 +76,7 @@ func reachOf(status *batchv1alpha1.JobStatus, task string) int32 {
 	reach := int32(0)
 	for _, field := range strings.Fields(status.ControlledResources[recordPrefix+task]) {
 		_, ranges, _ := strings.Cut(field, "=")
-		reach = max(reach, jobpods.Reach(ranges, batchv1alpha1.MaxReplicas))
+		reach = max(reach, jobpods.Reach(ranges, batchv1alpha1.MaxReplicas-1))
 	}
 	return reach
 }

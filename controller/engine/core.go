@@ -52,11 +52,11 @@ type Core[O Owner, S any] interface {
 	Size(owner O, status *S) int
 	// UIDs are those of objects that a status names.
 	UIDs(status *S) iter.Seq[types.UID]
-	// WithOthers returns status with those fields taken from stored that other programs may write, such as conditions.
-	// Neither argument is nil.
+	// WithOthers returns `status` with the fields that other programs may write, such as conditions, taken from
+	// `stored`. Neither argument is nil.
 	WithOthers(status, stored *S) *S
 	// Kept returns what the API server stores of a status, given a status that it has stored: all of it, unless the CRD
-	// is another product's and lacks fields. If stored is empty, Kept returns what every CRD stores. Neither argument
+	// is another product's and lacks fields. If `stored` is empty, Kept returns what every CRD stores. Neither argument
 	// is nil.
 	Kept(status, stored *S) *S
 	// RefusesForGood reports whether an error at the creation of an object means that the object will never be created.
@@ -73,10 +73,10 @@ type Core[O Owner, S any] interface {
 	// State returns the state of an owner as a label for metrics. The labels are few, whatever the status contains. An
 	// owner with the label "" is not counted. status may be nil.
 	State(status *S) string
-	// Turns returns what happened to an owner between two successively written statuses, for metrics. before may be
+	// Turns returns what happened to an owner between two successively written statuses, for metrics. `before` may be
 	// nil.
 	Turns(owner O, before, after *S, now time.Time) []plan.Turn
-	// StatusWritten is called with each two successively written statuses. before may be nil. StatusWritten must not
+	// StatusWritten is called with each two successively written statuses. `before` may be nil. StatusWritten must not
 	// block.
 	StatusWritten(owner O, before, after *S)
 	// OwnerDeleted is called with an owner that is gone, and with its last stored status.

@@ -229,7 +229,7 @@ func (p *pass[O, S]) templates() []checkedTemplate {
 }
 
 // unknownFields returns a message that names the fields of the owner's templates that the API server does not know.
-// known is false, and the message empty, until the API server has answered for every template, so that one event
+// `known` is false, and the message empty, until the API server has answered for every template, so that one event
 // reports all fields.
 func (p *pass[O, S]) unknownFields() (message string, known bool) {
 	templates, paths := p.templates(), []string(nil)

@@ -198,8 +198,8 @@ func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
 		slices.ContainsFunc(m.sent, func(sent *S) bool { return m.keeps(sent, stored, core) })
 }
 
-// keeps reports whether stored, as read from the API server, is what the API server stores of written. If so, keeps
-// also records whether the API server stores the whole status, unless written has no field that a CRD could drop.
+// keeps reports whether `stored`, as read from the API server, is what the API server stores of `written`. If so, keeps
+// also records whether the API server stores the whole status, unless `written` has no field that a CRD could drop.
 func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	if written == nil || stored == nil {
 		return written == stored

@@ -59,7 +59,7 @@ func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
 	return kept
 }
 
-// some returns those labels or annotations that have one of the keys. The result is nil only if all is nil, because a
+// some returns those labels or annotations that have one of the keys. The result is nil only if `all` is nil, because a
 // patch that adds the first label differs from a patch that adds a further one.
 func some(all map[string]string, keys []string) map[string]string {
 	if all == nil {

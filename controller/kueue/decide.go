@@ -138,7 +138,7 @@ func queueAnew(s situation, annotated bool) step {
 	return step{hold: annotated, remove: !annotated}
 }
 
-// leave returns the next step of stopping a Framework. left reports that a part of the Framework is not stopped yet.
+// leave returns the next step of stopping a Framework. `left` reports that a part of the Framework is not stopped yet.
 func leave(s situation, annotated bool) (next step, left bool) {
 	switch {
 	case annotated:

@@ -61,7 +61,7 @@ func (t *TakenOver) since(at metav1.Time) time.Time {
 	return at.Time
 }
 
-// over reports whether a span since a time in the status is over. If not, at is when it will be, and the caller
+// over reports whether a span since a time in the status is over. If not, `at` is when it will be, and the caller
 // schedules a decision for then.
 func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
 	if at = d.TakenOver.since(since).Add(span); d.clock.Before(at) {

@@ -50,8 +50,8 @@ const (
 	reasonAdmitted        = "Admitted"
 )
 
-// MergeConditions returns the controller's own conditions from own, followed by conditions of other writers from
-// stored. It changes neither argument.
+// MergeConditions returns the controller's own conditions from `own`, followed by conditions of other writers from
+// `stored`. It changes neither argument.
 func MergeConditions(own, stored []metav1.Condition) []metav1.Condition {
 	merged := make([]metav1.Condition, 0, len(own)+len(stored))
 	for _, condition := range stored {

@@ -218,7 +218,7 @@ func (p containerPattern) match(status corev1.ContainerStatus) (matchedContainer
 	return matched, fits
 }
 
-// find searches a text for the expression and stores the match in found. A nil expression matches any text and stores
+// find searches a text for the expression and stores the match in `found`. A nil expression matches any text and stores
 // nothing.
 func find(expression *regexp.Regexp, text string, found *string) bool {
 	if expression == nil {
@@ -232,8 +232,8 @@ func find(expression *regexp.Regexp, text string, found *string) bool {
 	return true
 }
 
-// contains reports whether a number is in a range, and stores the number in found. An unset range contains every number
-// and stores nothing.
+// contains reports whether a number is in a range, and stores the number in `found`. An unset range contains every
+// number and stores nothing.
 func contains(r configv1alpha1.Int32Range, number int32, found **int32) bool {
 	if r.Min == nil && r.Max == nil {
 		return true

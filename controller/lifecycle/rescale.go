@@ -121,7 +121,7 @@ func (d *decision) dropUnbegun() int {
 
 func isMarked(task *frameworkv1.TaskStatus) bool { return task.DeletionPending }
 
-// markTail marks the tasks of a role from index want on, the last one first.
+// markTail marks the tasks of a role from index `want` on, the last one first.
 func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
 	marked := 0
 	for index := len(role.TaskStatuses) - 1; index >= int(want); index-- {

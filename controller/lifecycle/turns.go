@@ -23,8 +23,8 @@ const other = "Other"
 // maxCountedCode is the highest code that is counted by itself. Exit codes of Linux end at 255.
 const maxCountedCode = 999
 
-// Turns returns what happened to a Framework between two successively written statuses. before may be nil. Every end of
-// an attempt is counted, because each is written before the next attempt begins.
+// Turns returns what happened to a Framework between two successively written statuses. `before` may be nil. Every end
+// of an attempt is counted, because each is written before the next attempt begins.
 func Turns(created time.Time, before, after *frameworkv1.FrameworkStatus, now time.Time) []plan.Turn {
 	if before == nil {
 		before = &frameworkv1.FrameworkStatus{AttemptStatus: frameworkv1.FrameworkAttemptStatus{ID: after.AttemptStatus.ID}}

@@ -6,7 +6,7 @@ package pacing
 import "time"
 
 // Parallel returns how many requests may be under way at an API server that answered so many requests in the elapsed
-// time. The result is between 4 and most.
+// time. The result is between 4 and `most`.
 func Parallel(answered int, elapsed time.Duration, most int) int {
 	if elapsed <= 0 {
 		return most

@@ -156,7 +156,7 @@ func (t task) span(framework *frameworkv1.Framework, parent string, end metav1.T
 	return span
 }
 
-// newSpan returns a span with a name below a parent. If the end is unknown, last is used.
+// newSpan returns a span with a name below a parent. If the end is unknown, `last` is used.
 func newSpan(framework *frameworkv1.Framework, parent, name string, start time.Time, end *metav1.Time, last metav1.Time) Span {
 	if end == nil {
 		end = &last

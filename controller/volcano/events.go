@@ -259,8 +259,8 @@ func (d *decision) endOf(m *member) time.Time {
 	return at
 }
 
-// since returns when this process first observed what. If it does not remember, because it was restarted, since returns
-// told, the time in the objects. If told is zero or in the future, since returns now.
+// since returns when this process first observed `what`. If it does not remember, because it was restarted, since
+// returns `told`, the time in the objects. If `told` is zero or in the future, since returns now.
 func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
 	switch {

@@ -47,7 +47,7 @@ func (r *record) sets() []set {
 	return []set{{"there", &r.there}, {"succeeded", &r.succeeded}, {"failed", &r.failed}, {"missing", &r.missing}, {"joined", &r.joined}}
 }
 
-// readRecord decodes the record of a task from a status. It ignores indexes that are not below replicas.
+// readRecord decodes the record of a task from a status. It ignores indexes that are not below `replicas`.
 func readRecord(status *batchv1alpha1.JobStatus, task string, replicas int32) record {
 	r := record{}
 	for _, s := range r.sets() {

@@ -78,8 +78,8 @@ type Memory struct {
 	keys jobpods.KeyMaker
 }
 
-// with merges this memory with the memory of an earlier round. last is the last stage that ran in this round, -1 if
-// none did. Entries that belong to later stages come from other.
+// with merges this memory with the memory of an earlier round. `last` is the last stage that ran in this round, -1 if
+// none did. Entries that belong to later stages come from `other`.
 func (m Memory) with(other Memory, last int) Memory {
 	return Memory{
 		Told:    m.Told.And(other.Told, last),

@@ -33,8 +33,8 @@ func DropManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// Keep returns the function keeps, which reduces an object to what an informer caches, in two forms: as a transform for
-// the informer, and as a function for objects that the owner of the cache gets in another way.
+// Keep returns the function `keeps`, which reduces an object to what an informer caches, in two forms: as a transform
+// for the informer, and as a function for objects that the owner of the cache gets in another way.
 func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1.Object) metav1.Object) {
 	transform := func(object any) (any, error) {
 		if o, ok := object.(T); ok {

@@ -37,7 +37,8 @@ func pages(ctx context.Context, namespace string, page pager) error {
 }
 
 // Snapshot returns what the user may read of the cluster, for questions about gangs. If the user may not read all
-// namespaces, the Snapshot covers only the namespaces own and others. Snapshot also lists what the user may not read.
+// namespaces, the Snapshot covers only the namespaces `own` and `others`. Snapshot also lists what the user may not
+// read.
 func (r *Reader) Snapshot(ctx context.Context, own string, others ...string) (*whatif.Snapshot, error) {
 	some := []string{own}
 	for _, other := range others {

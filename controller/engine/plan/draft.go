@@ -33,8 +33,8 @@ type Draft[S any] struct {
 	unchecked []types.UID
 }
 
-// NewDraft returns a Draft of the next Plan. told are the events that earlier rounds have sent and that still hold. now
-// is the current time.
+// NewDraft returns a Draft of the next Plan. `told` are the events that earlier rounds have sent and that still hold.
+// now is the current time.
 func NewDraft[S any](known *Known[S], told Told, now time.Time) Draft[S] {
 	return Draft[S]{known: known, before: told, clock: now}
 }
@@ -135,8 +135,8 @@ func (d *Draft[S]) HasTold(reason, message string) bool {
 // NoteTold records that the stage has sent a message.
 func (d *Draft[S]) NoteTold(reason, message string) { d.Told.Note(d.Stage, reason, message) }
 
-// Settle sets the status of the Plan to next; if next equals the known status by same, to that. If the API server has
-// another status, Settle also plans a write.
+// Settle sets the status of the Plan to `next`, or to a known status that is the `same`. If the API server has another
+// status, Settle also plans a write.
 func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	d.Plan.Status = next
 	for _, known := range []*S{d.known.Status, d.known.Persisted} {

@@ -100,6 +100,6 @@ type Event struct {
 type Entropy interface {
 	// NewUID returns an identifier that was never returned before.
 	NewUID() types.UID
-	// Between returns a number drawn evenly from least to most, both inclusive.
+	// Between returns a number drawn evenly from `least` to `most`, both inclusive.
 	Between(least, most int64) int64
 }

@@ -357,7 +357,7 @@ func (o *oneByOne) admit(ctx context.Context, m member, state fwk.CycleState, in
 	return admitted, nil
 }
 
-// parties divides members into parties, in their order. Topologies in without are ignored. The time grows with the
+// parties divides members into parties, in their order. Topologies in `without` are ignored. The time grows with the
 // number of classes times the number of affinity terms, so parties returns an error when the time is over.
 func (o *oneByOne) parties(members []member, without []string) ([]party, error) {
 	var classes []*class

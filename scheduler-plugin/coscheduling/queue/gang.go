@@ -67,7 +67,7 @@ type gang struct {
 }
 
 // isHopeful reports whether the gang may have a reservation. The gang must lack its minimum, be refused or in its
-// cycle, and not have lost its right. at is when the answer changes even if nothing happens; zero for never.
+// cycle, and not have lost its right. `at` is when the answer changes even if nothing happens; zero for never.
 func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	switch {
 	case g.state == out || !g.lacks || g.refusal == nil && g.state != inCycle:

@@ -129,7 +129,7 @@ func (q *Queue) Until() time.Time {
 	return time.Time{}
 }
 
-// Begin begins the cycle of a gang that Next has returned. since is when the gang began to wait according to its
+// Begin begins the cycle of a gang that Next has returned. `since` is when the gang began to wait according to its
 // PodGroup; zero if unknown.
 func (q *Queue) Begin(key dialect.Key, since, now time.Time) {
 	g := q.gangs[key]

@@ -31,7 +31,7 @@ type Choice struct {
 	lost       time.Duration
 }
 
-// compare returns a negative number if c loses less than other. It compares the number of Pods that a
+// compare returns a negative number if c loses less than `other`. It compares the number of Pods that a
 // PodDisruptionBudget protects, the number of units that have not run for their minimum time, the latest end, the
 // highest priority and the time that the Pods have run, in this order.
 func (c *Choice) compare(other *Choice) int {

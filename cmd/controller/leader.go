@@ -70,9 +70,9 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	return record, raw, err
 }
 
-// leadWhenElected runs lead while this process holds the lease. If the lease can't be renewed, leadWhenElected returns
-// an error, and the process has to exit, so that no work continues; until then `fence` refuses writes. `heard` is
-// called each time the lease was read.
+// leadWhenElected runs `lead` while this process holds the lease. If the lease can't be renewed, leadWhenElected
+// returns an error, and the process has to exit, so that no work continues; until then `fence` refuses writes. `heard`
+// is called each time the lease was read.
 func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection,
 	fence *leading.Fence, heard func(), lead func(context.Context) error) error {
 	host, err := os.Hostname()

@@ -160,7 +160,7 @@ func servedSchema(client discovery.DiscoveryInterface, kind schema.GroupVersionK
 	return nil, errNotInDocument
 }
 
-// missingFields returns the fields of wanted that are missing in served, as sorted paths that begin with path.
+// missingFields returns the fields of `wanted` that are missing in `served`, as sorted paths that begin with path.
 // missingFields does not list the fields inside a missing field. A schema that preserves unknown fields lacks none.
 func missingFields(path string, wanted, served *spec.Schema) []string {
 	if preserves, _ := served.Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); preserves {

@@ -144,7 +144,7 @@ func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
 	return err
 }
 
-// noteDeparture records that an object has left the cache. certain means that the object is gone, because a deletion
+// noteDeparture records that an object has left the cache. `certain` means that the object is gone, because a deletion
 // was requested or another object has the name. Otherwise the object may only have lost the label by which the cache
 // selects.
 func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {

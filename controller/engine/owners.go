@@ -152,8 +152,8 @@ func (d decoder[O]) items(object *json.Decoder, list *entryList) error {
 	return err
 }
 
-// eachField calls read for each field of the JSON object that comes next in the decoder. read has to decode the field's
-// value.
+// eachField calls `read` for each field of the JSON object that comes next in the decoder. `read` has to decode the
+// field's value.
 func eachField(object *json.Decoder, read func(name string) error) error {
 	if begin, err := object.Token(); err != nil {
 		return err

@@ -114,8 +114,8 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the owner from the API server. current reports that its spec, labels and annotations are those that
-// the decision used, and that its status is the one in memory, apart from fields that other programs write
+// checkStatus reads the owner from the API server. `current` reports that its spec, labels and annotations are those
+// that the decision used, and that its status is the one in memory, apart from fields that other programs write
 // (Core.WithOthers). If so, the memory takes over these fields and the resource version, and counts as current.
 func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)

@@ -66,8 +66,8 @@ func (d *decision) followRecovery() (goOn bool) {
 	return true
 }
 
-// awaitedMembers reports whether the gang waits for lost members. waiting: the cluster has no room for some of them.
-// coming: some of them are being created.
+// awaitedMembers reports whether the gang waits for lost members. `waiting`: the cluster has no room for some of them.
+// `coming`: some of them are being created.
 func (d *decision) awaitedMembers() (waiting, coming bool) {
 	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
 	if !needed {
@@ -97,7 +97,7 @@ func (d *decision) awaitedMembers() (waiting, coming bool) {
 	return waiting, coming
 }
 
-// countMember counts one task. blocked means that the API server refuses the task's Pod at present.
+// countMember counts one task. `blocked` means that the API server refuses the task's Pod at present.
 func (t cursor) countMember(blocked bool) memberCount {
 	task := t.status()
 	switch {

@@ -38,7 +38,7 @@ type builder struct {
 }
 
 // newBuilder returns a builder for a Job with a valid spec that has its defaults. gangScheduler is the scheduler that
-// places gangs: Pods get its name in place of an empty name or a name in ours. newBuilder returns an error if a
+// places gangs: Pods get its name in place of an empty name or a name in `ours`. newBuilder returns an error if a
 // template or a claim is invalid.
 func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangScheduler string, ours []string) (*builder, error) {
 	b := &builder{job: job, spec: spec, gangScheduler: gangScheduler, ours: ours}

@@ -51,7 +51,7 @@ func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1
 	return transform, reduce
 }
 
-// Quietly keeps the informer from logging again and again that the API server does not serve the kind, until filled
+// Quietly keeps the informer from logging again and again that the API server does not serve the kind, until `filled`
 // returns true; another part of the program logs that once. Quietly returns an error if the informer has started
 // already.
 func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {

@@ -136,7 +136,7 @@ func (a *attempt) preferred(plan *planner.Plan) []int {
 	return nodes
 }
 
-// isIn reports whether each of some domains is used, where used says which count.
+// isIn reports whether each of some domains is used, where `used` says which count.
 func isIn(domains []string, used []map[string]bool) bool {
 	for l := range used {
 		if !used[l][domains[l]] {

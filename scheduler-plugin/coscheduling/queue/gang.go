@@ -79,7 +79,7 @@ func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 }
 
 // backOff returns the back-off after a number of failures in a row: `initial` after the first, then twice as long with
-// each further one, and never more than longest.
+// each further one, and never more than `longest`.
 func backOff(failures int, initial, longest time.Duration) time.Duration {
 	d := initial
 	for i := 1; i < failures && 0 < d && d < longest; i++ {

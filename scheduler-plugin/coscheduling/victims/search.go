@@ -45,8 +45,8 @@ func (c *Choice) compare(other *Choice) int {
 	)
 }
 
-// Search chooses the units without which the gang fits, by packing alone. empty is the cluster without all of the Pods;
-// units name Pods by index.
+// Search chooses the units without which the gang fits, by packing alone. `empty` is the cluster without all of the
+// Pods; units name Pods by index.
 //
 // A gang with a Required level has to be in one domain, and the loss in one domain says nothing about another. So
 // Search looks at each domain. It returns a choice for each domain in which the gang can fit, the smallest loss first.

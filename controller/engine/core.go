@@ -125,7 +125,7 @@ type Kind struct {
 	Unawaited bool
 	// Unwatched means that objects of this kind are neither listed nor watched, because the controller lacks the right.
 	// The object that Core.Unwatched names is read when the owner is seen for the first time, and then now and then.
-	// Informer is nil.
+	// Informer is nil then.
 	Unwatched bool
 	// Optional means that the API server need not serve the kind. If the controller may not list it, no object counts
 	// as existing: the API server checks rights before it looks for the kind.

@@ -38,8 +38,8 @@ type Options struct {
 	// Kube writes events, and Metadata deletes owners.
 	Kube     kubernetes.Interface
 	Metadata metadata.Interface
-	// Workers is how many owners are synced at the same time, and BatchSize how many
-	// actions of one are under way together at most.
+	// Workers is how many owners are synced at the same time. BatchSize is how many actions of one owner are under way
+	// together at most.
 	Workers, BatchSize int
 	// Window is the coalescing window of status writes.
 	Window time.Duration
@@ -176,8 +176,8 @@ type Owners[O Owner, S any] struct {
 	informer cache.SharedIndexInformer
 	// kinds are those of the core, and the owners' own.
 	kinds map[string]*Kind
-	// shown records up to which version the caches of remembered kinds show each namespace. Nil unless the controller
-	// serves several namespaces.
+	// shown records up to which version the caches of kinds with Kind.Remembers show each namespace. Nil unless the
+	// controller serves several namespaces.
 	shown map[string]*shownVersions
 	// unread records the namespaces in which the controller may not read something that the core needs. Owners there
 	// are not synced.

@@ -32,8 +32,8 @@ type Template struct {
 	JSON []byte
 }
 
-// fieldChecker asks the API server which fields of templates it does not know (ADR 63). It asks beside the syncs, and
-// once for equal templates in a namespace. Nothing waits for the answers unless the configuration refuses unknown
+// fieldChecker asks the API server which fields of templates it does not know (ADR 63). It asks while syncs go on, and
+// only once for equal templates in a namespace. Nothing waits for the answers unless the configuration refuses unknown
 // fields. Namespaces take turns.
 type fieldChecker struct {
 	pods   rest.Interface
@@ -176,7 +176,7 @@ func (f *fieldChecker) isDue(known *answer) bool {
 }
 
 // check fills in the known answers for an owner's templates. For templates without an answer, or with an old one, it
-// queues questions, which replace the owner's earlier ones. Each answer causes a sync of the owner.
+// queues questions in place of the owner's earlier ones. Each answer causes a sync of the owner.
 func (f *fieldChecker) check(owner fair.Key, templates []checkedTemplate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -254,8 +254,8 @@ func (t *checkedTemplate) paths() []string {
 }
 
 // withoutUnknownFields removes the creations of Pods from templates with unknown fields, if the configuration refuses
-// such fields, and adds a block that names them. Until the API server has answered, it removes the creations, too,
-// unless the API server can't answer.
+// such fields, and adds a Block that names the fields. Until the API server has answered, it removes the creations,
+// too, unless the API server can't answer.
 func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 	creates := func(action plan.Action) bool { return action.Verb == plan.Create && action.Kind == kindOfPods }
 	if !slices.ContainsFunc(actions, creates) || !p.owners.fields.refuse {

@@ -77,7 +77,7 @@ func presentOf(ctx context.Context, client Client, namespace string, action plan
 	}
 }
 
-// fewLooks is up to how many objects of a kind are read one by one. More are read by one list of the namespace, which
+// fewLooks is how many objects of a kind are read one by one at most. More are read by one list of the namespace, which
 // takes the API server less time. It also limits how many objects are read again per LookInterval: if a user removes
 // the labels from an owner's objects, the namespace must not be listed again and again.
 const fewLooks = 100
@@ -244,8 +244,8 @@ func (p *pass[O, S]) noteLook(r result) {
 	}
 }
 
-// looksAgain returns the reads that are due of objects that the caches don't show, the longest ago first. `next` is
-// when another becomes due.
+// looksAgain returns the due reads of objects that the caches don't show, beginning with the object that was read
+// longest ago. `next` is when another read becomes due.
 func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
 	free := fewLooks
 	for uid, at := range p.pace.Looks.At() {

@@ -91,8 +91,8 @@ type memory[O Owner, S any] struct {
 	// parting are Pods that the cluster has ended and that are gone, in the last version that was seen. The next
 	// decision sees them once more.
 	parting []departure
-	// blocks are the creations and updates that are refused for now. failed are the objects of a group that are left
-	// over after one of its creations has failed.
+	// blocks are the creations and updates that are refused for now. failed are the objects of groups whose creation
+	// was tried and has failed, since all of the group were last tried.
 	blocks map[cause]plan.Block
 	failed map[ref]bool
 	// left are the actions of the last plan that have not been started yet. decidedOn is the owner for which they were
@@ -221,7 +221,7 @@ func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	}
 }
 
-// bury records that objects are gone for which a delete event was seen. If such an object appears again, because the
+// bury records as gone the objects for which a delete event was seen. If such an object appears again, because the
 // cache was behind, the record is removed; a wrong removal costs one request. A Pod that the cluster ended is shown to
 // one more decision.
 func (m *memory[O, S]) bury(departed []departure) {

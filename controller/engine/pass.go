@@ -162,8 +162,8 @@ func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 
 func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }
 
-// size returns the number of Pods by which the cost of handling the status is measured. The current and the persisted
-// status may differ in it; the larger one counts.
+// size returns the number of Pods by which the cost of handling the status is measured. If this number differs between
+// the current and the persisted status, the larger one counts.
 func (p *pass[O, S]) size() int {
 	return max(p.owners.core.Size(p.entry.owner, p.memory.status), p.owners.core.Size(p.entry.owner, p.memory.persisted))
 }

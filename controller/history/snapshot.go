@@ -69,7 +69,7 @@ type Templates struct {
 }
 
 // Thin removes the Pod template from a task's snapshot if an earlier line has the same template and maxTemplates is
-// exceeded: ten thousand tasks of one role may be retried at once.
+// exceeded. Ten thousand tasks of one role may be retried at once, and each would log the template.
 func (t *Templates) Thin(task *TaskSnapshot) {
 	if task.Spec == nil {
 		return

@@ -41,7 +41,7 @@ func Keep(pod *corev1.Pod, keys ...string) *corev1.Pod {
 }
 
 // KeepMetadata returns the part of an object's metadata that caches keep: labels and annotations with the given keys,
-// and of the owners the controller. The rest may be a megabyte of a user's text.
+// and the reference to the controller. The rest may be a megabyte of a user's text.
 func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Name:              object.GetName(),

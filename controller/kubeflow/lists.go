@@ -97,8 +97,8 @@ func digestOf(content string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// mention returns what to write in a container's arguments, or in variables that come later, where a list is meant: the
-// list itself, or $(name) for a variable that mention adds to the container.
+// mention returns what to write in place of a list in a container's arguments or in later variables: the list itself,
+// or $(name) for a variable that mention adds to the container.
 func (b *builder) mention(c *corev1.Container, name, list string) string {
 	if _, kept := b.lists().lists[name]; !kept {
 		return list

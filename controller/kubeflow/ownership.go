@@ -117,8 +117,7 @@ func (d *decision) stranger() string {
 	return d.statusOfAnother()
 }
 
-// statusOfAnother says by what the status is known to be written by other controllers alone; "" if there is no such
-// sign.
+// statusOfAnother says why the status must come from other controllers alone; "" if nothing shows that.
 func (d *decision) statusOfAnother() string {
 	status := d.Persisted
 	switch {

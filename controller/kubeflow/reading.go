@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reading is the spec of a job, decoded and checked. Each job in a cache is read once, because that takes longer than a
-// decision.
+// reading is the spec of a job, decoded and checked. Each job in a cache is decoded once, because decoding takes longer
+// than a decision.
 type reading struct {
 	job  *Job
 	kind *kind

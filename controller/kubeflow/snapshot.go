@@ -73,7 +73,7 @@ type Options struct {
 	InitImage    string
 	InitCommand  []string
 	InitMaxTries int
-	// ReconcilePeriod is how long after the last list of a v1alpha2 job's objects the next one is made, at first.
+	// ReconcilePeriod is the first and shortest period between two lists of a v1alpha2 job's objects.
 	ReconcilePeriod time.Duration
 	// MaxInline is up to how many bytes a list of addresses is written into each Pod. A longer list is kept in a
 	// ConfigMap. 0 means DefaultMaxInline.
@@ -108,8 +108,7 @@ const (
 type Memory struct {
 	// Told are the reported events that still hold.
 	Told plan.Told
-	// Awaited are the names of new Pods that have not run yet, in place of others; nil if this controller does not
-	// know.
+	// Awaited are the names of new Pods that replace others and have not run yet; nil if this controller does not know.
 	Awaited map[string]bool
 	// Missing are the names of Pods and Services that were to be created, and Going of those that were to be deleted.
 	Missing, Going map[objectKey]bool
@@ -123,8 +122,8 @@ type Memory struct {
 	hostsTold time.Time
 	// missingClass is the PriorityClass of the schedulingPolicy, if it was found not to exist.
 	missingClass string
-	// ahead has times in the status, in seconds since 1970, that were in the future when they were first seen, and when
-	// that was.
+	// ahead has, for times in the status (in seconds since 1970) that were in the future when first seen, when that
+	// was.
 	ahead map[int64]time.Time
 	// reading is what the spec means.
 	reading *reading

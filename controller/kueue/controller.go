@@ -271,8 +271,8 @@ func (c *Controller) heldSince(key cache.ObjectName, framework *frameworkv1.Fram
 	return c.held[key]
 }
 
-// do carries out a step. If the refusal in the Framework's annotation is outdated, do corrects it first, unless that
-// shows only when the Workload is created.
+// do carries out a step. If the refusal in the Framework's annotation is outdated, it first corrects the annotation,
+// unless only the creation of the Workload shows whether it is refused.
 func (c *Controller) do(ctx context.Context, s situation, next step) error {
 	if next.create == nil && next.refusal != s.framework.Annotations[frameworkv1.AnnotationRefusal] {
 		return c.refuse(ctx, s.framework, next.refusal)
@@ -353,8 +353,8 @@ func (c *Controller) create(ctx context.Context, framework *frameworkv1.Framewor
 	return err
 }
 
-// isRefusal reports whether the API server has refused an object, and will again until the object or a policy is changed.
-// etcd's refusal of an object that is too large is an error without a known reason.
+// isRefusal reports whether the API server has refused an object, and will refuse it again until the object or a policy
+// is changed. If the object is too large for etcd, the error has no known reason, only the code 500.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -22,8 +22,8 @@ import (
 // maxPodSets is how many kinds of Pods a Workload may have.
 const maxPodSets = 18
 
-// settleDelay is how long after a Framework has lost its annotation its quota is returned at the earliest. The
-// controller of attempts may see the loss later than this controller.
+// settleDelay is the least time between the removal of a Framework's annotation and the return of its quota. The
+// controller that runs the attempts may see the removal later than this controller.
 const settleDelay = 2 * time.Second
 
 // situation is what is known of a Framework in a queue.
@@ -41,7 +41,7 @@ type step struct {
 	create *workload
 	// remove says that the Workload is to be deleted.
 	remove bool
-	// admit means that the Framework gets the annotation that its Workload implies; hold, that it gets none.
+	// admit means that the Framework gets the annotation that its Workload implies; hold, that it loses the annotation.
 	admit, hold bool
 	// status changes the status of the Workload. Together with admit, it is written after the annotation.
 	status *statusChange
@@ -195,7 +195,7 @@ func newWorkload(framework *frameworkv1.Framework) (*workload, error) {
 func podSetName(role string) string { return strings.ToLower(role) }
 
 // isFor reports whether a Workload requests what the Framework requests, in the same queue. If the Workload has no
-// digest, or one of another build, only the numbers of Pods are compared.
+// digest, or one of another version of this program, only the numbers of Pods are compared.
 func isFor(w *workload, framework *frameworkv1.Framework) bool {
 	have, want := map[string]int32{}, map[string]int32{}
 	for _, set := range w.Spec.PodSets {
@@ -249,7 +249,7 @@ func isReady(framework *frameworkv1.Framework) bool {
 	return status.Tasks != nil && status.Tasks.Total > 0 && status.Tasks.Pending == 0
 }
 
-// with returns the conditions of the Workload, changed by the given ones. with does not change the Workload.
+// with returns the conditions of the Workload, changed by the given ones. The Workload itself stays as it is.
 func (s situation) with(conditions ...metav1.Condition) []metav1.Condition {
 	all := slices.Clone(s.workload.Status.Conditions)
 	for _, condition := range conditions {

@@ -55,8 +55,8 @@ func askedOf(role *frameworkv1.TaskRoleSpec, spec *corev1.PodSpec) asked {
 	}
 }
 
-// digestVersion is the prefix of a digest. It has to change when the fields of asked change, or Kubernetes' fields in
-// it; otherwise an upgrade would end running Frameworks.
+// digestVersion is the prefix of a digest. It has to change when the fields of the type asked change, including
+// Kubernetes' fields in it; otherwise an upgrade would end running Frameworks.
 const digestVersion = "v1:"
 
 // podSetsOf returns the pod sets of a Framework's Workload, and a digest of the fields that determine their quota. The

@@ -17,7 +17,7 @@ import (
 type TakenOver struct {
 	// At is when this controller first saw the status, by the controller's own clock.
 	At time.Time
-	// toCome are the times that were in the future then, in seconds since 1970. Times in a status are whole seconds.
+	// toCome are the times that were in the future at At, in seconds since 1970. Times in a status are whole seconds.
 	toCome sets.Set[int64]
 }
 

@@ -200,7 +200,8 @@ func (p podPattern) match(pod *corev1.Pod, verdict podend.Verdict) (matchedPod, 
 	return matched, true
 }
 
-// match tries a container. All fields except the name need the container to have ended.
+// match reports whether a container fits the pattern, and the fields that fit. All fields except the name need the
+// container to have ended.
 func (p containerPattern) match(status corev1.ContainerStatus) (matchedContainer, bool) {
 	var matched matchedContainer
 	if !find(p.name, status.Name, &matched.Name) {

@@ -132,8 +132,8 @@ func (t cursor) countMember(blocked bool) memberCount {
 	return count
 }
 
-// wasAdded reports whether a rescale has added the task to the gang. For a task that has not run, the status does not
-// show whether its Pod ever had a node.
+// wasAdded reports whether a rescale has added the task to the gang: its attempt is newer than the PodGroup. For a task
+// that has not run, nothing else shows whether its Pod ever had a node.
 func (t cursor) wasAdded() bool {
 	begun := t.d.next.AttemptStatus.PodGroup.CreationTime
 	return begun != nil && t.status().StartTime.After(begun.Time)

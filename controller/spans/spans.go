@@ -40,7 +40,7 @@ type Span struct {
 	Numbers map[string]int64
 }
 
-// TraceOf returns the trace of a Framework: its UID without the hyphens, so that it can be looked for.
+// TraceOf returns the trace of a Framework: its UID without the hyphens, so that users can search for the trace.
 func TraceOf(framework types.UID) TraceID {
 	var id TraceID
 	if data, err := hex.DecodeString(strings.ReplaceAll(string(framework), "-", "")); err == nil && len(data) == len(id) {

@@ -63,8 +63,7 @@ func (d *decision) happenings() []happening {
 	return all
 }
 
-// happeningOf returns the event of an index. If Pods request several actions, the last request counts, unless it is for
-// the same action.
+// happeningOf returns the event of an index: a failed, lost, evicted or waiting Pod; false if there is none.
 func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	m := t.member(index)
 	switch {
@@ -167,7 +166,7 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 
 // taskFailed returns the event that the containers of a task's Pods were restarted maxRetry times in all. After the
 // controller has handled it, the event can happen again only when a Pod of the task was created again. While a Pod is
-// missing, it does not happen.
+// missing, the event does not happen.
 func (d *decision) taskFailed(t *task) (happening, bool) {
 	h := happening{event: busv1alpha1.EventTaskFailed, task: t}
 	restarts, most, last := int32(0), int32(-1), time.Time{}

@@ -28,8 +28,8 @@ func (d *decision) noteMissing(part target, endedGo bool) {
 	}
 }
 
-// mayBeMissed reports whether the Pod of an index that has to be deleted may exist although a controller that starts
-// now would not find it.
+// mayBeMissed reports whether a Pod that has to be deleted may exist although a controller that starts now would not
+// find it.
 func (d *decision) mayBeMissed(t *task, index int32) bool {
 	m := t.member(index)
 	if m == nil {

@@ -86,7 +86,7 @@ func podName(job, task string, index int32) string {
 }
 
 // identify sets the Pod's name, owner, labels and annotations, whatever the template has there. identify removes
-// annotations that only the controller may set, on existing Pods: a Pod that was created with the mark for deletion
+// annotations that only the controller may set, on existing Pods: a Pod that was created with KeyMark, for instance,
 // would be deleted and created again for ever.
 func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
 	number := strconv.Itoa(int(index))

@@ -70,7 +70,7 @@ type Memory struct {
 	Told plan.Told
 	// Since is when something was first seen that still holds.
 	Since map[string]time.Time
-	// InSight has the UIDs of Pods that are recorded as missing and were seen, by name.
+	// InSight has, by name, the UIDs of Pods that are recorded as missing but were seen.
 	InSight map[string]types.UID
 	// reading is what the spec means.
 	reading *reading

@@ -33,7 +33,7 @@ func (j *Job) DeepCopyObject() runtime.Object {
 }
 
 // DecodeOwner decodes a Job from the API server. The CRD may be Volcano's or a user's own, so the spec may hold
-// anything; the decision checks it, also if it could not be decoded.
+// anything; the decision checks even a spec that could not be decoded.
 func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*Job, error) {
 	metadata.ManagedFields = adapter.StatusWriters(metadata.ManagedFields)
 	job := &Job{Job: &batchv1alpha1.Job{TypeMeta: kind, ObjectMeta: metadata}}
@@ -46,7 +46,7 @@ func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spe
 	return job, nil
 }
 
-// decodeSpec reads a spec, unless that would take far more room than the text does.
+// decodeSpec decodes a spec, unless that would take far more memory than its text.
 func decodeSpec(raw []byte, into *batchv1alpha1.JobSpec) error {
 	if len(raw) == 0 {
 		return nil

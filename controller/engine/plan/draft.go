@@ -52,9 +52,9 @@ func (d *Draft[S]) ActIfCurrent(action Action) {
 	}
 }
 
-// ActIfChecked plans an action on an object that the status does not mention. It first makes sure that the status is
-// not older than the object. Known.Current does not show that: another controller may lead by now, and have created the
-// object after it wrote a newer status.
+// ActIfChecked plans an action on an object that the status does not mention. It first makes sure that the known status
+// is not older than the object. Known.Current does not show that: another controller may lead by now, and have created
+// the object after it wrote a newer status.
 func (d *Draft[S]) ActIfChecked(action Action) {
 	if d.known.Checked[action.UID] {
 		d.Act(action)

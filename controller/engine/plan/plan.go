@@ -27,8 +27,8 @@ type Plan[S any] struct {
 	Actions []Action
 	// Before is called before Status is written, to log what the write will overwrite. It may be nil.
 	Before func()
-	// Events are sent once Status was written. What causes an event is a difference from the Status of the last Plan,
-	// so each event is planned once, however long the write waits.
+	// Events are sent once Status was written. An event reports a difference from the Status of the last Plan, so each
+	// event is planned once, however long the write waits.
 	Events []Event
 	// WakeAt is when time alone may change the decision. Zero if never.
 	WakeAt time.Time

@@ -134,8 +134,8 @@ func (f *fieldChecker) next(owner fair.Key) (question checkedTemplate, ok bool) 
 	return questions[0], true
 }
 
-// ask returns the answer to a question. If there is none yet, or it is old, ask asks the API server; if that can't
-// answer, ask returns the old answer. ask returns an error if ctx has ended.
+// ask returns the answer to a question. If no answer is known, or the known one is old, it asks the API server; if that
+// can't answer, it returns the old answer. The error is not nil if ctx has ended.
 func (f *fieldChecker) ask(ctx context.Context, namespace string, question checkedTemplate) (*answer, error) {
 	before := f.known(question)
 	if !f.isDue(before) {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
-// list lists the owner's objects of a kind from the API server. list also records where the cache is behind: objects
-// that are missing in the cache, objects of which the cache has an older version, and cached objects that are gone.
+// list lists the owner's objects of a kind from the API server. It also records where the cache is behind: objects that
+// are missing in the cache, objects of which the cache has an older version, and cached objects that are gone.
 func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
 	cached, known, err := p.knownOf(action)
 	if err != nil {

@@ -64,7 +64,7 @@ const maxTemplates = 1 << 20
 // Templates records the templates that the lines of one plan already contain. The zero value is empty.
 type Templates struct {
 	written int
-	// in has, for each role, the UID of the first logged task with that template.
+	// `in` has, for each role, the UID of the first task that was logged with its template.
 	in map[string]types.UID
 }
 

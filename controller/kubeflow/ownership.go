@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// checkOwnership ends the round if the job is not ours; then nothing is written. If the job should be ours, has not
-// ended, and another controller has begun it, a warning says so once.
+// checkOwnership ends the round, without writing the status, if this controller does not run the job. If that is only
+// because another controller has begun the job, which has not ended, a warning says so once.
 func (d *decision) checkOwnership() (goOn bool) {
 	if !Takes(d.Job, d.Options) && !(TakesBegun(d.Job, d.Options) && d.hasBegun()) {
 		d.leave = true
@@ -32,7 +32,8 @@ func (d *decision) checkOwnership() (goOn bool) {
 	return !d.leave
 }
 
-// Takes reports whether a job is ours, by its namespace, its managedBy, its templates, and the options.
+// Takes reports whether this controller runs a job, by the job's namespace, managedBy and templates, and by the
+// options.
 func Takes(job *Job, options Options) bool {
 	if !options.serves(job.Namespace) {
 		return false

@@ -45,8 +45,7 @@ func (d *decision) overRuntime() string {
 	return fmt.Sprintf("%sthe job ran for %v, which is its limit", limitReached, span)
 }
 
-// enoughRun reports whether the minimum of the gang runs or has succeeded; for a job without a gang, whether one Pod
-// has.
+// enoughRun reports whether the minimum of the gang runs or has succeeded. For a job without a gang, one Pod is enough.
 func (d *decision) enoughRun() bool {
 	gang, active := d.isGang(), int32(0)
 	for _, r := range d.replicas {

@@ -210,7 +210,7 @@ func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 		plan.RefusalOf(err) == plan.RefusedAsWrong
 }
 
-// State returns the label under which metrics count a job. Jobs that are not ours are not counted.
+// State returns the label under which metrics count a job. Jobs that this controller does not run are not counted.
 func (c *Core) State(status *kubeflowv1.JobStatus) string { return kubeflow.KnownState(status) }
 
 // Turns are those of package kubeflow.

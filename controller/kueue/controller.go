@@ -317,7 +317,7 @@ func (c *Controller) admit(ctx context.Context, s situation) (written bool, err 
 }
 
 // hold removes the admission from a Framework's annotations, so that its attempt ends. The cache may lack a Workload
-// that exists, for instance in a namespace that can't be listed, so hold first asks the API server.
+// that exists, for instance in a namespace that can't be listed, so the API server is asked first.
 func (c *Controller) hold(ctx context.Context, s situation) error {
 	if s.workload == nil {
 		asking, cancel := aRequest(ctx)
@@ -421,7 +421,7 @@ func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framew
 }
 
 // known caches what was read recently. So a thousand Frameworks that are admitted together cause one request, and a
-// step that failed half-way can continue.
+// step that failed half-way finds what it has read.
 type known[T any] map[string]finding[T]
 
 type finding[T any] struct {

@@ -117,8 +117,8 @@ func decideFirst(framework *frameworkv1.Framework) step {
 	return step{create: workload}
 }
 
-// giveWay removes the annotation of a Framework that Kueue has evicted. When the Framework's attempt is gone, giveWay
-// returns the quota.
+// giveWay removes the annotation of the admission from a Framework that Kueue has evicted. When the Framework's attempt
+// is gone, giveWay returns the quota.
 func giveWay(s situation, annotated bool) step {
 	if !annotated && !s.workload.is(conditionQuotaReserved) {
 		return step{}

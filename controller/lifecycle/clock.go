@@ -52,7 +52,7 @@ func TakeOver(status *frameworkv1.FrameworkStatus, now time.Time) TakenOver {
 // AnyToCome reports whether the status had times that were still to come.
 func (t *TakenOver) AnyToCome() bool { return t.toCome.Len() > 0 }
 
-// since returns a persisted time by this controller's clock. If the time is in the future, since returns when this
+// since returns a persisted time by this controller's clock. If the time is in the future, the result is when this
 // controller found it.
 func (t *TakenOver) since(at metav1.Time) time.Time {
 	if t.toCome.Has(at.Unix()) {
@@ -61,7 +61,7 @@ func (t *TakenOver) since(at metav1.Time) time.Time {
 	return at.Time
 }
 
-// over reports whether a span since a time in the status is over. If not, `at` is when it will be, and the caller
+// over reports whether the span after a time in the status is over. If not, `at` is when it will be, and the caller
 // schedules a decision for then.
 func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
 	if at = d.TakenOver.since(since).Add(span); d.clock.Before(at) {

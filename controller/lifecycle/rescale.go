@@ -48,8 +48,8 @@ func (d *decision) scalePersisted() bool {
 	return true
 }
 
-// rescale adapts the tasks to the numbers in the spec. It ends the round until the written status has them, and says
-// whether the attempt is a gang.
+// rescale adapts the tasks to the numbers in the spec. It ends the round until the written status has these tasks, and
+// shows whether the attempt is a gang.
 func (d *decision) rescale() (goOn bool) {
 	if d.rescalable() {
 		d.addAndMark()

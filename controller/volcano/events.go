@@ -258,8 +258,8 @@ func (d *decision) endOf(m *member) time.Time {
 	return at
 }
 
-// since returns when this process first observed `what`. If it does not remember, because it was restarted, since
-// returns `told`, the time in the objects. If `told` is zero or in the future, since returns now.
+// since returns when this process first observed `what`. If the process was restarted after that, the result is `told`,
+// the time in the objects; if `told` is zero or in the future, it is now.
 func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
 	switch {
@@ -274,8 +274,8 @@ func (d *decision) since(what string, told time.Time) time.Time {
 }
 
 // sinceOnRecord converts a time in the status to this controller's clock. If the time is in the future, the controller
-// that wrote it had a clock that is ahead. Then sinceOnRecord returns when this controller first saw the event, so that
-// delays are not prolonged.
+// that wrote it had a clock that is ahead. In that case sinceOnRecord returns when this controller first saw the event,
+// so that delays are not prolonged.
 func (d *decision) sinceOnRecord(at metav1.Time) time.Time {
 	return d.since("on record "+strconv.FormatInt(at.Unix(), 10), at.Time)
 }

@@ -79,7 +79,7 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 	return r
 }
 
-// unreadableSpec returns the reading of a Job of ours if its spec can't be decoded.
+// unreadableSpec returns the reading of a Job that this controller runs and that has a spec that can't be decoded.
 func unreadableSpec(job *batchv1alpha1.Job, why string) *reading {
 	return &reading{job: job, spec: effective(&batchv1alpha1.JobSpec{}), ours: true, invalid: plan.CutMessage("spec can't be read: " + why)}
 }

@@ -207,7 +207,7 @@ func (c *Core) Unwatched(job *Job, _ *batchv1alpha1.JobStatus) (kind, name strin
 	return volcano.KindSecret, volcano.SSHSecretOf(job.Job)
 }
 
-// State returns the label under which metrics count a Job. Jobs that are not ours are not counted.
+// State returns the label under which metrics count a Job. Jobs that this controller does not run are not counted.
 func (c *Core) State(status *batchv1alpha1.JobStatus) string { return volcano.KnownPhase(status) }
 
 // Turns are those of package volcano.

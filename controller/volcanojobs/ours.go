@@ -20,8 +20,8 @@ import (
 // Job is a Job as the cache holds it. Its status is kept apart.
 type Job struct {
 	*batchv1alpha1.Job
-	// ours reports whether the Job is ours, by its scheduler name. The controller writes and reports nothing about
-	// other Jobs, even if they are invalid.
+	// ours reports whether this controller runs the Job, by the Job's scheduler name. The controller writes and reports
+	// nothing about other Jobs, even if they are invalid.
 	ours bool
 	// unreadable says why the spec can't be decoded; "" if it can. The spec is empty if it can't.
 	unreadable string
@@ -57,8 +57,8 @@ func decodeSpec(raw []byte, into *batchv1alpha1.JobSpec) error {
 	return utiljson.Unmarshal(raw, into)
 }
 
-// namesUs reports whether a spec that can't be decoded as a whole belongs to a Job of ours. namesUs returns false if
-// the spec names no scheduler.
+// namesUs reports whether a spec that can't be decoded as a whole belongs to a Job that this controller runs. namesUs
+// returns false if the spec names no scheduler.
 func (c *Core) namesUs(spec []byte) bool {
 	var names struct {
 		SchedulerName string          `json:"schedulerName"`

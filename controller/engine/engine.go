@@ -49,7 +49,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// RefuseUnknownFields prevents the creation of Pods from templates with fields that the API server does not know.
 	RefuseUnknownFields bool
-	// Namespaces are the namespaces with owners that are synced. The informers of Kinds show no others either.
+	// Namespaces are the namespaces with owners that are synced. The informers of Kinds must show only these, too.
 	Namespaces informing.Namespaces
 }
 

@@ -28,7 +28,7 @@ type result struct {
 	outcome *plan.Outcome
 	// remembered is an object of a remembered kind after a write.
 	remembered metav1.Object
-	// found is the object as read from the API server. If gone is set too, found is another object that has the same
+	// found is the object as read from the API server. If `gone` is set too, found is another object that has the same
 	// name.
 	found metav1.Object
 	// gone is the UID of an object that a live look did not find.

@@ -62,7 +62,7 @@ type answer struct {
 	paths []string
 	// sure says that the API server could answer, now or before.
 	sure bool
-	// again is when to ask again, because the API server could not answer or may be a newer version by then; zero for
+	// `again` is when to ask again, because the API server could not answer or may be a newer version by then; zero for
 	// never. tries counts the attempts without an answer.
 	again time.Time
 	tries int
@@ -254,8 +254,8 @@ func (t *checkedTemplate) paths() []string {
 }
 
 // withoutUnknownFields removes the creations of Pods from templates with unknown fields, if the configuration refuses
-// such fields, and adds a Block that names the fields. Until the API server has answered, it removes the creations,
-// too, unless the API server can't answer.
+// such fields, and adds a Block that names the fields. It also removes the creations until the API server has answered,
+// unless the API server was asked and can't answer.
 func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 	creates := func(action plan.Action) bool { return action.Verb == plan.Create && action.Kind == kindOfPods }
 	if !slices.ContainsFunc(actions, creates) || !p.owners.fields.refuse {

@@ -205,7 +205,8 @@ func (o *Owners[O, S]) enqueue(object any) {
 	}
 }
 
-// objectMeta returns the metadata of an object of an event, even after a missed deletion.
+// objectMeta returns the metadata of the object that an informer's event is about, even if the informer has missed its
+// deletion.
 func objectMeta(object any) metav1.Object {
 	accessor, err := meta.Accessor(tombstone.Object(object))
 	if err != nil {

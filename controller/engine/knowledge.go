@@ -77,7 +77,7 @@ type knowledge[O Owner, S any] struct {
 // decodedAlone is a size in bytes, as in the cache. Stored statuses of at least this size are decoded one at a time.
 const decodedAlone = 64 << 10
 
-// of returns what the controller knows of an owner. If that is nothing yet, it starts with the status that the API
+// of returns what the controller knows of an owner. If nothing is known yet, it starts with the status that the API
 // server has. An owner that was deleted and created again with the same name counts as new.
 func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O, S]) (known[O, S], error) {
 	k.mu.Lock()

@@ -78,9 +78,9 @@ func (p *pass[O, S]) letGo() error {
 	return err
 }
 
-// newPass returns a pass over an owner. newPass returns nil if the owner is gone or not ours, can't be decoded, or is
-// in a namespace that can't be read. If the owner can't be decoded, an event says so, and the next pass comes when the
-// owner changes. All owners of a namespace are synced when the namespace can be read again.
+// newPass returns a pass over an owner. newPass returns nil if the owner is gone, must be left alone, can't be decoded,
+// or is in a namespace that can't be read. If the owner can't be decoded, an event says so, and the next pass comes
+// when the owner changes. All owners of a namespace are synced when the namespace can be read again.
 func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], error) {
 	entry, err := o.cached(key)
 	if err != nil {
@@ -211,8 +211,8 @@ func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	return false, nil
 }
 
-// giveUp ends the pass with an error. If the memory was made from an old status, giveUp drops it; Pods that are gone
-// are decided on again later.
+// giveUp ends the pass with an error. If the memory was made from an old status, the next sync reads the status again,
+// and decides again on Pods that are gone.
 func (p *pass[O, S]) giveUp(err error) error {
 	if errors.Is(err, errCacheBehind) {
 		for _, parting := range p.memory.parting {

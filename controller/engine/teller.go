@@ -47,7 +47,7 @@ type teller struct {
 type untold struct {
 	events []*corev1.Event
 	// first is the first event, combined with earlier ones that are alike; nil until that is known. tries is how many
-	// tries to write the event have failed. None follows before `again`.
+	// tries to write the event have failed. No try follows before `again`.
 	first *record.EventCorrelateResult
 	tries int
 	again time.Time

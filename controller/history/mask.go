@@ -18,7 +18,7 @@ const (
 	markJSON = `"` + Mark + `"`
 )
 
-// mask returns valid JSON in which the value of an environment variable is masked if masks returns true for the
+// mask returns valid JSON in which the value of an environment variable is masked if `masks` returns true for the
 // variable's name. All other bytes stay as they are. mask does not change data, and returns data itself if there is
 // nothing to mask.
 func mask(data []byte, masks func(name string) bool) []byte {

@@ -75,7 +75,7 @@ func some(all map[string]string, keys []string) map[string]string {
 }
 
 // containerStates returns the parts of container statuses that decisions read: whether the container is ready, the
-// number of restarts, and the last two ends.
+// number of restarts, and how the last two runs ended.
 func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for _, status := range statuses {

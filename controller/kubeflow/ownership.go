@@ -48,7 +48,7 @@ func Takes(job *Job, options Options) bool {
 	}
 }
 
-// TakesBegun reports whether a job that this controller has begun stays ours. The job's status, or an object for which
+// TakesBegun reports whether this controller keeps a job that it has begun. The job's status, or an object for which
 // IsOurs is true, shows that this controller has begun it. The schedulerName in the templates no longer counts then:
 // users may edit it, and a job never changes hands.
 func TakesBegun(job *Job, options Options) bool {
@@ -94,8 +94,8 @@ func (d *decision) hasObjects() bool {
 	return false
 }
 
-// stranger says by what another controller is known to have begun the job: by objects that this controller has not
-// created, or by another controller's status while no object of this controller exists. "" if there is no such sign.
+// stranger says why another controller must have begun the job: there are objects that this controller has not created,
+// or another controller's status while no object of this controller exists. "" if there is no such sign.
 func (d *decision) stranger() string {
 	var strangers []string
 	for name, pod := range d.Pods {

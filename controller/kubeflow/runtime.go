@@ -18,8 +18,8 @@ func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	return podgroup.ReadRuntimes(d.Job, podgroup.Runtimes{})
 }
 
-// runtimesOfGroup returns the run times that the scheduler can rely on. A job with activeDeadlineSeconds ends that
-// long after its start, which is before its members run.
+// runtimesOfGroup returns the run times that the scheduler can rely on. activeDeadlineSeconds is a limit of the run
+// time, too: it counts from the job's start, which is before the members run.
 func (d *decision) runtimesOfGroup() podgroup.Runtimes {
 	runtimes, _ := d.runtimes()
 	if seconds := d.Job.Spec.RunPolicy.ActiveDeadlineSeconds; seconds != nil && *seconds > 0 {

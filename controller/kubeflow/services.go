@@ -66,7 +66,7 @@ func (r *reading) warnOfServices() {
 	}
 }
 
-// servicesOfStart returns the mode of the present start, or of the start that is about to begin.
+// servicesOfStart returns the ServiceMode of the present start, or of the start that is about to begin.
 func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
 	wish := wishedServices(d.Job, d.kind, d.Options)
 	switch {

@@ -75,8 +75,8 @@ type Options struct {
 	InitMaxTries int
 	// ReconcilePeriod is the first and shortest period between two lists of a v1alpha2 job's objects.
 	ReconcilePeriod time.Duration
-	// MaxInline is up to how many bytes a list of addresses is written into each Pod. A longer list is kept in a
-	// ConfigMap. 0 means DefaultMaxInline.
+	// MaxInline is the length, in bytes, of the longest list of addresses that is written into each Pod. A longer list
+	// is kept in a ConfigMap. 0 means DefaultMaxInline.
 	MaxInline int
 	// Keys makes the keys by which Pods of an MPIJob log into each other.
 	Keys jobpods.KeyMaker
@@ -88,7 +88,7 @@ type TakeJobs string
 const (
 	// TakeManaged takes no others.
 	TakeManaged TakeJobs = "Managed"
-	// TakeScheduler: also jobs of the training operator, if a template names one of our schedulers.
+	// TakeScheduler also takes jobs of the training operator with a template that names one of Options.SchedulerNames.
 	TakeScheduler TakeJobs = "Scheduler"
 	// TakeAll takes all of the training operator's.
 	TakeAll TakeJobs = "All"
@@ -110,7 +110,8 @@ type Memory struct {
 	Told plan.Told
 	// Awaited are the names of new Pods that replace others and have not run yet; nil if this controller does not know.
 	Awaited map[string]bool
-	// Missing are the names of Pods and Services that were to be created, and Going of those that were to be deleted.
+	// Missing are the names of Pods and Services that were to be created, and Going the names of Pods and Services that
+	// were to be deleted.
 	Missing, Going map[objectKey]bool
 	// looked reports that the job's Pods were listed from the API server before the job was begun.
 	looked bool

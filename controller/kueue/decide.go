@@ -129,8 +129,8 @@ func giveWay(s situation, annotated bool) step {
 	return step{status: released(s)}
 }
 
-// queueAnew stops a Framework that no longer matches its Workload, and then replaces the Workload. There may be no
-// quota for the new one.
+// queueAnew stops a Framework that no longer matches its Workload, and then replaces the Workload. The new Workload may
+// have to wait for quota.
 func queueAnew(s situation, annotated bool) step {
 	if next, left := leave(s, annotated); left && s.workload.is(conditionQuotaReserved) {
 		return next
@@ -334,7 +334,7 @@ func finished(s situation) *statusChange {
 }
 
 // firstAttempt returns the first attempt for which a new admission counts: the present one or the next. If the
-// annotation has the same admission already, its value stays.
+// annotation has the same admission already, the attempt in it stays.
 func firstAttempt(s situation) int32 {
 	if before := lifecycle.AdmissionOf(s.framework); before != nil && before.Framework == string(s.framework.UID) && before.Workload == string(s.workload.UID) {
 		return before.Attempt

@@ -135,8 +135,8 @@ const (
 // mostRefusalLength bounds the message about a Framework that can't be in a queue.
 const mostRefusalLength = 512
 
-// blockedCondition returns the condition about refused creations; nil if there are none. Its reason is the reason of
-// the first one. If the condition is new, an event reports it.
+// blockedCondition returns the condition about refused creations; nil if there are none. Its reason is that of the
+// first refusal. If the condition is new, an event reports it.
 func (d *decision) blockedCondition() *metav1.Condition {
 	blocks := d.blocks()
 	if block, overdue := d.overdueBlock(); overdue {

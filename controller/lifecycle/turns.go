@@ -148,7 +148,8 @@ func waits(before, after []metav1.Condition, now time.Time) []plan.Turn {
 	return turns
 }
 
-// waitReason returns a reason of a condition, if the controller or the scheduler gives it.
+// waitReason returns the reason of a condition as a label: the reason itself if the controller or the scheduler gives
+// it, else Other.
 func waitReason(reason string) string {
 	switch reason {
 	case reasonNoPodGroup, reasonNotYetScheduled, reasonInQueue,

@@ -39,9 +39,9 @@ func (d *decision) planActions() {
 	}
 }
 
-// planMarks gives the Pods that the current restart is going to delete the annotation KeyMark, before the first of them
-// is deleted. Pods that have joined the restart get it only after the status that names them was written. planMarks
-// reports whether all these Pods have the annotation.
+// planMarks adds the annotation KeyMark to the Pods that the current restart is going to delete, before the first of
+// them is deleted. Pods that have joined the restart get it only after the status that names them was written.
+// planMarks reports whether all these Pods have the annotation.
 func (d *decision) planMarks() bool {
 	unmarked := d.unmarkedTargets()
 	onRecord, _ := d.targetOnRecord()
@@ -58,7 +58,7 @@ func (d *decision) planMarks() bool {
 	return len(unmarked) == 0
 }
 
-// planSurplus gives the Pods that a rescale removes the annotation KeyMark. Then the end of such a Pod triggers no
+// planSurplus adds the annotation KeyMark to the Pods that a rescale removes. Then the end of such a Pod triggers no
 // policy, even if the Job is scaled up again before the Pod is deleted. Before the first such write, planSurplus reads
 // the spec from the API server, to be sure that the known spec is current.
 func (d *decision) planSurplus() {

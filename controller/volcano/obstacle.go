@@ -96,8 +96,8 @@ func (d *decision) wasEverMade() bool {
 	return false
 }
 
-// isHashWritten reports whether the status with the hash was written, which must happen before the first object is
-// created. If not, this round writes it.
+// isHashWritten reports whether the hash of the Job's immutable parts is in the written status, as it must be before
+// the first object is created. If not, this round writes the status.
 func (d *decision) isHashWritten() bool {
 	if d.Persisted != nil && d.Persisted.ControlledResources[hashOnRecord] == d.hash {
 		return true

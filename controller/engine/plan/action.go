@@ -56,7 +56,7 @@ type Action struct {
 	Owner types.UID
 	// Selector is the label selector of List. The cache must contain all objects that it selects.
 	Selector string
-	// Object is the object to create. It has the owner's namespace or none, and is not changed.
+	// Object is the object to create. It has the owner's namespace or none, and the engine does not change it.
 	Object metav1.Object
 	// Build builds the object to create, if Object is nil. Use it for many objects that take long to build. It must be
 	// safe for concurrent use. Its error is treated like an error of the API server.

@@ -135,8 +135,8 @@ func (d *Draft[S]) HasTold(reason, message string) bool {
 // NoteTold records that the stage has sent a message.
 func (d *Draft[S]) NoteTold(reason, message string) { d.Told.Note(d.Stage, reason, message) }
 
-// Settle sets the status of the Plan to `next`, or to a known status that is the `same`. If the API server has another
-// status, Settle also plans a write.
+// Settle sets the status of the Plan to `next`, or to the known status if `same` reports that both are equal. If the
+// API server has another status, Settle also plans a write.
 func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	d.Plan.Status = next
 	for _, known := range []*S{d.known.Status, d.known.Persisted} {

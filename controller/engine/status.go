@@ -79,7 +79,8 @@ func (p *pass[O, S]) whole() (*S, []byte, error) {
 // writeStatus replaces the stored status and returns the new one. The function `form` builds the status to store from
 // the memory's status. On a conflict, writeStatus reads the owner again:
 //
-//   - If the stored status is not the last that this controller has written or read, or if the spec or metadata have changed since the decision, it returns errCacheBehind.
+//   - If the stored status is not the last that this controller has written or read, or if the spec or metadata have
+//     changed since the decision, it returns errCacheBehind.
 //   - If the owner has not changed, the conflict counts as a refusal.
 func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
 	for range maxConflicts {

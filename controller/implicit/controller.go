@@ -67,7 +67,8 @@ type kindInformers struct {
 	owners, pods cache.SharedIndexInformer
 }
 
-// New makes a Controller for some namespaces. The caller starts the informer of PodGroups. The clients need the rights to list and watch namespaces, Pods, Jobs, JobSets and LeaderWorkerSets, and to create, patch and delete PodGroups.
+// New makes a Controller for some namespaces. The caller starts the informer of PodGroups. The clients need the rights
+// to list and watch namespaces, Pods, Jobs, JobSets and LeaderWorkerSets, and to create, patch and delete PodGroups.
 func New(clients adapter.Clients, podGroups schedulinginformers.PodGroupInformer, namespaces informing.Namespaces) (*Controller, error) {
 	c := &Controller{
 		client: clients.Lockstep,

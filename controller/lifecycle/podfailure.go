@@ -18,8 +18,10 @@ import (
 
 // PodFailureRules assign a completion code to a failed Pod:
 //
-//  1. If the cluster ended the Pod, only patterns on the Pod's own reason are tried. If none fits, the code is −101 (PodExternalDeleted), whatever the exit code.
-//  2. For other Pods all patterns are tried in order, the predefined exit codes 200, 201 and 210 first. The first pattern that fits in full decides.
+//  1. If the cluster ended the Pod, only patterns on the Pod's own reason are tried. If none fits, the code is −101
+//     (PodExternalDeleted), whatever the exit code.
+//  2. For other Pods all patterns are tried in order, the predefined exit codes 200, 201 and 210 first. The first
+//     pattern that fits in full decides.
 //
 // Diagnostics end in one line of JSON after "matched: " or "unmatched: ", which clients of FrameworkController parse.
 type PodFailureRules struct {

@@ -55,7 +55,7 @@ type Options struct {
 	Namespaces map[string]bool
 	// GangSchedulerName is the scheduler that places PodGroups.
 	GangSchedulerName string
-	// SchedulerNames are those by which a template shows that a job is ours.
+	// SchedulerNames are the scheduler names by which a template shows that this controller runs the job.
 	SchedulerNames []string
 	// GangAlways makes a gang of every job.
 	GangAlways bool
@@ -64,7 +64,7 @@ type Options struct {
 	ForeignCRDs bool
 	// Manager is the name under which the controller writes statuses.
 	Manager string
-	// Services is the mode for jobs that do not choose one themselves. Empty means one Service for each Pod.
+	// Services is the ServiceMode for jobs that do not choose one themselves. Empty means one Service for each Pod.
 	Services kubeflowv1.ServiceMode
 	// ClusterDomain follows .svc in addresses. Empty for none.
 	ClusterDomain string

@@ -80,8 +80,8 @@ func (d *decision) followCommands() (goOn bool) {
 }
 
 // waitingCommands returns the Job's Commands that are not being deleted, the oldest first. A Command whose execution
-// has begun (KeyClaim) comes before all others; by its resource version, which the claim changed, it would come too
-// late.
+// has begun (KeyClaim) comes before all others: that write has changed its resource version, by which it would look
+// newer.
 func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	var waiting []*busv1alpha1.Command
 	for _, c := range d.Commands {

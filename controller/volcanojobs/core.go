@@ -110,8 +110,8 @@ func (c *Core) Resource() engine.Resource {
 	}
 }
 
-// Kinds returns the kinds of objects of a Job, and Commands. Because the names are fixed and the status has no UIDs,
-// the engine has to remember the objects that it wrote.
+// Kinds returns the kinds of objects of a Job, and Commands. The engine has to remember the objects that it wrote
+// (Kind.Remembers), because the status records no UIDs.
 func (c *Core) Kinds() []engine.Kind {
 	kube := c.clients.Kube
 	kinds := []engine.Kind{

@@ -52,7 +52,8 @@ type Action struct {
 	Name string
 	// UID of the object, for all verbs but Create, ConfirmNo and List.
 	UID types.UID
-	// Owner is the UID of the controller that an existing object must have, in Create, ConfirmNo, LookFor and List.
+	// Owner is the UID that the controller reference of an existing object must have, in Create, ConfirmNo, LookFor and
+	// List.
 	Owner types.UID
 	// Selector is the label selector of List. The cache must contain all objects that it selects.
 	Selector string

@@ -52,7 +52,7 @@ func New(clients Clients, config *configv1alpha1.ControllerConfiguration, regist
 	return newWith(clients, config, registerer, nil)
 }
 
-// newWith makes a Controller that draws from a source of its own, unless that is nil.
+// newWith is New with a source of random numbers and UIDs; nil means the engine's own.
 func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer,
 	entropy plan.Entropy) (*Controller, error) {
 	c := &Controller{podGroupFactory: NewPodGroupFactory(clients, config.Namespaces)}

@@ -34,9 +34,9 @@ const (
 )
 
 // newLeaseClient returns a client for the election alone, with a rate limit of its own (client-go's default): if
-// renewing the lease had to wait behind a thousand creations of Pods, the lease would be lost. The client waits at most
-// half of the renewal deadline for an answer or for a pause that the API server asks for, as kube-scheduler's client
-// does.
+// renewing the lease had to wait behind a thousand creations of Pods, the lease would be lost. A request may take at
+// most half of the renewal deadline, including pauses that the API server asks for (Retry-After), as with
+// kube-scheduler's client.
 func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.Burst, own.RateLimiter = rest.DefaultQPS, rest.DefaultBurst, nil
@@ -70,9 +70,9 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	return record, raw, err
 }
 
-// leadWhenElected runs lead while this process holds the lease. If the lease can't be renewed, leadWhenElected returns
-// an error, and the process has to exit, so that no work continues; until then fence refuses writes. heard is called
-// each time the lease was read.
+// leadWhenElected runs `lead` while this process holds the lease. If the lease can't be renewed, leadWhenElected
+// returns an error, and the process has to exit, so that no work continues; until then `fence` refuses writes. `heard`
+// is called each time the lease was read.
 func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection,
 	fence *leading.Fence, heard func(), lead func(context.Context) error) error {
 	host, err := os.Hostname()

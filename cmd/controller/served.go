@@ -160,26 +160,26 @@ func servedSchema(client discovery.DiscoveryInterface, kind schema.GroupVersionK
 	return nil, errNotInDocument
 }
 
-// missingFields returns the fields of want that have lacks, as sorted paths below path. missingFields does not list the
-// fields inside a missing field. A schema that preserves unknown fields lacks none.
-func missingFields(path string, want, have *spec.Schema) []string {
-	if preserves, _ := have.Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); preserves {
+// missingFields returns the fields of `wanted` that are missing in `served`, as sorted paths that begin with path.
+// missingFields does not list the fields inside a missing field. A schema that preserves unknown fields lacks none.
+func missingFields(path string, wanted, served *spec.Schema) []string {
+	if preserves, _ := served.Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); preserves {
 		return nil
 	}
 	var missing []string
-	for _, name := range slices.Sorted(maps.Keys(want.Properties)) {
-		property, field := want.Properties[name], name
+	for _, name := range slices.Sorted(maps.Keys(wanted.Properties)) {
+		property, field := wanted.Properties[name], name
 		if path != "" {
 			field = path + "." + name
 		}
-		if served, ok := have.Properties[name]; ok {
-			missing = append(missing, missingFields(field, &property, &served)...)
+		if other, ok := served.Properties[name]; ok {
+			missing = append(missing, missingFields(field, &property, &other)...)
 		} else {
 			missing = append(missing, field)
 		}
 	}
-	if want.Items != nil && want.Items.Schema != nil && have.Items != nil && have.Items.Schema != nil {
-		missing = append(missing, missingFields(path+"[]", want.Items.Schema, have.Items.Schema)...)
+	if wanted.Items != nil && wanted.Items.Schema != nil && served.Items != nil && served.Items.Schema != nil {
+		missing = append(missing, missingFields(path+"[]", wanted.Items.Schema, served.Items.Schema)...)
 	}
 	return missing
 }

@@ -76,7 +76,7 @@ func (o *logOptions) followEach(ctx context.Context, c *cluster, name string, lo
 	}
 }
 
-// look finds the Pods with logs to follow. over reports that the Framework or the requested attempt has ended.
+// look finds the Pods with logs to follow. `over` reports that the Framework or the requested attempt has ended.
 func (o *logOptions) look(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) (pods []corev1.Pod, over bool, err error) {
 	current, err := c.reader.Framework(ctx, fw.Namespace, fw.Name)
 	switch {
@@ -268,7 +268,7 @@ func (p *place) since() *metav1.Time {
 	return &t
 }
 
-// take returns a line without its timestamp. known reports that the line was read before.
+// take returns a line without its timestamp. `known` reports that the line was read before.
 func (p *place) take(line string) (text string, known bool) {
 	stamp, text, _ := strings.Cut(line, " ")
 	when, err := time.Parse(time.RFC3339Nano, stamp)

@@ -392,8 +392,8 @@ func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, nu
 	return nil
 }
 
-// read writes the log of a Pod once. If at is not nil, read writes only the lines after that place, and continues with
-// new lines as they arrive.
+// read writes the log of a Pod once. If `at` is not nil, read writes only the lines after that place, and continues
+// with new lines as they arrive.
 func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, number int, at *place) error {
 	options := &corev1.PodLogOptions{Container: o.containerOf(pod), Follow: at != nil, Timestamps: at != nil}
 	if at != nil {

@@ -329,7 +329,7 @@ func (t *trouble) look(ctx context.Context, c *cluster, name string) (*framework
 	}
 }
 
-// hint returns what to print after a wait that timed out: the last error, or other if there was none.
+// hint returns what to print after a wait that timed out: the last error, or `other` if there was none.
 func (t *trouble) hint(other string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -121,7 +121,7 @@ func writeWhy(w io.Writer, answer *answers.Why) {
 const shownTasks = 20
 
 // tasksAlike returns a line for each group of tasks that wait for the same reason, without reasons that the answer
-// gives already. rest is the number of tasks that no line mentions.
+// gives already. `rest` is the number of tasks that no line mentions.
 func tasksAlike(answer *answers.Why) (lines []string, rest int) {
 	type alike struct{ reason, message string }
 	var order []alike

@@ -273,7 +273,7 @@ func parseScale(args []string) (map[string]int32, error) {
 	return scale, nil
 }
 
-// role is a role of a job, with the place of its number of tasks in the spec.
+// role is a role of a job, with the JSON path at which the spec says how many tasks it has.
 type role struct {
 	name string
 	// number is the JSON path of the role's number of tasks. named is the JSON path of the role's name; empty if the

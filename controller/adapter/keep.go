@@ -62,7 +62,8 @@ func ReduceToMetadata(keys ...string) func(metav1.Object) metav1.Object {
 	}
 }
 
-// Labelled makes an informer list only objects with the label, and asks the API server for a list that is up to date.
+// Labelled makes an informer list only objects with the label `key`, and asks the API server for a list that is up to
+// date.
 func Labelled(key string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) {
 		options.LabelSelector = key

@@ -17,7 +17,7 @@ import (
 )
 
 // makingRSA limits the creation of key pairs to one at a time. A namespace may have thousands of Jobs that need one,
-// and other syncs need the cores.
+// and other syncs need the processor.
 var makingRSA sync.Mutex
 
 // RSAKeys creates a new RSA key pair: private as PKCS #1 in PEM, public as a line of authorized_keys. RSAKeys takes

@@ -71,7 +71,7 @@ func (t *tally) add(other tally) {
 	t.untold = cmp.Or(t.untold, other.untold)
 }
 
-// runBatch runs actions beside each other, as many at first as begin says.
+// runBatch runs actions beside each other, as many at first as `begin` says.
 func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin int) tally {
 	var t tally
 	if len(actions) == 0 {

@@ -7,16 +7,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// batch runs actions concurrently. Its function do is called by several goroutines, its other functions only by the
-// caller's goroutine.
+// batch runs actions concurrently. Several goroutines call its function `do`; only the caller's goroutine calls the
+// others.
 type batch struct {
 	// do runs one action.
 	do func(plan.Action) result
-	// begin is how many actions run concurrently at first. most returns how many may run now. Each success lets one
+	// begin is how many actions run concurrently at first. `most` returns how many may run now. Each success lets one
 	// more begin, so that the number doubles with each round of answers; each failure halves the number.
 	begin int
 	most  func() int
-	// enough reports that no more actions are to be started. It is asked after the first action.
+	// `enough` reports that no more actions are to be started. It is not called before the first action.
 	enough func() bool
 	// skip reports that an action can't succeed, by what is known from the results of others.
 	skip func(plan.Action) bool
@@ -26,7 +26,8 @@ type batch struct {
 	learn func(result)
 }
 
-// run runs actions. If too many of them fail, or enough returns true, run starts no more actions, and returns the rest.
+// run runs actions. If too many of them fail, or `enough` returns true, run starts no more actions, and returns the
+// rest.
 func (b batch) run(actions []plan.Action) (left []plan.Action) {
 	results := make(chan result)
 	window, underWay, begun := max(1, b.begin), 0, 0

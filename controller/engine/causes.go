@@ -183,8 +183,8 @@ func (p *pass[O, S]) keepCauses(planned []plan.Action, writes bool) {
 	}
 }
 
-// admitted returns the actions that may be tried now, those that have failed before last. While tries fail, at most one
-// of these is among them: the action that was tried longest ago.
+// admitted returns the actions that may be tried now; actions that have failed before come last. While tries fail, only
+// one action that has failed before is among them: the action that was tried longest ago.
 func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return actions

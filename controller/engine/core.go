@@ -40,10 +40,10 @@ type Core[O Owner, S any] interface {
 	Ignores(owner O) bool
 	// DecodeStatus reads a stored status, which is not empty.
 	DecodeStatus(stored []byte) (*S, error)
-	// Rests is called when the controller sees an owner for the first time; the caches are filled then. rests reports
-	// whether the stored status alone shows that there is nothing to do before the time until, or before a change.
-	// state is the owner's State. Rests should not decode the status, because a controller starts with many owners that
-	// ended long ago.
+	// Rests is called when the controller first sees an owner, after the caches have been filled. rests reports whether
+	// there is nothing to do for the owner until the time `until`, unless something changes. state is what State would
+	// return. Rests should not decode the whole status, because a controller starts with many owners that ended long
+	// ago.
 	Rests(owner O, stored []byte, now time.Time) (state string, until time.Time, rests bool)
 	// NewDecider begins to decide on an owner.
 	NewDecider() Decider[O, S]
@@ -52,11 +52,11 @@ type Core[O Owner, S any] interface {
 	Size(owner O, status *S) int
 	// UIDs are those of objects that a status names.
 	UIDs(status *S) iter.Seq[types.UID]
-	// WithOthers returns status with those fields taken from stored that other programs may write, such as conditions.
-	// Neither argument is nil.
+	// WithOthers returns `status` with the fields that other programs may write, such as conditions, taken from
+	// `stored`. Neither argument is nil.
 	WithOthers(status, stored *S) *S
 	// Kept returns what the API server stores of a status, given a status that it has stored: all of it, unless the CRD
-	// is another product's and lacks fields. If stored is empty, Kept returns what every CRD stores. Neither argument
+	// is another product's and lacks fields. If `stored` is empty, Kept returns what every CRD stores. Neither argument
 	// is nil.
 	Kept(status, stored *S) *S
 	// RefusesForGood reports whether an error at the creation of an object means that the object will never be created.
@@ -73,10 +73,10 @@ type Core[O Owner, S any] interface {
 	// State returns the state of an owner as a label for metrics. The labels are few, whatever the status contains. An
 	// owner with the label "" is not counted. status may be nil.
 	State(status *S) string
-	// Turns returns what happened to an owner between two successively written statuses, for metrics. before may be
+	// Turns returns what happened to an owner between two successively written statuses, for metrics. `before` may be
 	// nil.
 	Turns(owner O, before, after *S, now time.Time) []plan.Turn
-	// StatusWritten is called with each two successively written statuses. before may be nil. StatusWritten must not
+	// StatusWritten is called with each two successively written statuses. `before` may be nil. StatusWritten must not
 	// block.
 	StatusWritten(owner O, before, after *S)
 	// OwnerDeleted is called with an owner that is gone, and with its last stored status.
@@ -125,7 +125,7 @@ type Kind struct {
 	Unawaited bool
 	// Unwatched means that objects of this kind are neither listed nor watched, because the controller lacks the right.
 	// The object that Core.Unwatched names is read when the owner is seen for the first time, and then now and then.
-	// Informer is nil.
+	// Informer is nil then.
 	Unwatched bool
 	// Optional means that the API server need not serve the kind. If the controller may not list it, no object counts
 	// as existing: the API server checks rights before it looks for the kind.

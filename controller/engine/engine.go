@@ -38,8 +38,8 @@ type Options struct {
 	// Kube writes events, and Metadata deletes owners.
 	Kube     kubernetes.Interface
 	Metadata metadata.Interface
-	// Workers is how many owners are synced at the same time, and BatchSize how many
-	// actions of one are under way together at most.
+	// Workers is how many owners are synced at the same time. BatchSize is how many actions of one owner are under way
+	// together at most.
 	Workers, BatchSize int
 	// Window is the coalescing window of status writes.
 	Window time.Duration
@@ -49,7 +49,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// RefuseUnknownFields prevents the creation of Pods from templates with fields that the API server does not know.
 	RefuseUnknownFields bool
-	// Namespaces are the namespaces with owners that are synced. The informers of Kinds show no others either.
+	// Namespaces are the namespaces with owners that are synced. The informers of Kinds must show only these, too.
 	Namespaces informing.Namespaces
 }
 
@@ -176,8 +176,8 @@ type Owners[O Owner, S any] struct {
 	informer cache.SharedIndexInformer
 	// kinds are those of the core, and the owners' own.
 	kinds map[string]*Kind
-	// shown records up to which version the caches of remembered kinds show each namespace. Nil unless the controller
-	// serves several namespaces.
+	// shown records up to which version the caches of kinds with Kind.Remembers show each namespace. Nil unless the
+	// controller serves several namespaces.
 	shown map[string]*shownVersions
 	// unread records the namespaces in which the controller may not read something that the core needs. Owners there
 	// are not synced.
@@ -309,7 +309,7 @@ func (o *Owners[O, S]) addAfter(key cache.ObjectName, wait time.Duration) {
 	o.queue.AddAfter(o.queued(key), wait)
 }
 
-// queued returns an owner's key in the queue, in which owners of all kinds are.
+// queued returns an owner's key in the queue, which owners of all kinds share.
 func (o *Owners[O, S]) queued(key cache.ObjectName) fair.Key {
 	return fair.Key{Kind: o.resource.Kind, ObjectName: key}
 }

@@ -28,7 +28,7 @@ type result struct {
 	outcome *plan.Outcome
 	// remembered is an object of a remembered kind after a write.
 	remembered metav1.Object
-	// found is the object as read from the API server. If gone is set too, found is another object that has the same
+	// found is the object as read from the API server. If `gone` is set too, found is another object that has the same
 	// name.
 	found metav1.Object
 	// gone is the UID of an object that a live look did not find.
@@ -166,8 +166,8 @@ func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted
 	}
 }
 
-// inPlace returns the existing object with the action's name if it belongs to the owner, or is left over from the
-// owner. If the core does not need the object, inPlace deletes it and returns a NotFound error.
+// inPlace returns the existing object with the action's name, if it belongs to the owner or is left over from it. If
+// the core does not need the object, inPlace deletes the object and returns a NotFound error.
 func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	object, err := ofOwner(ctx, on.Client, on.namespace, action)
 	var taken *nameTakenError

@@ -32,8 +32,8 @@ type Template struct {
 	JSON []byte
 }
 
-// fieldChecker asks the API server which fields of templates it does not know (ADR 63). It asks beside the syncs, and
-// once for equal templates in a namespace. Nothing waits for the answers unless the configuration refuses unknown
+// fieldChecker asks the API server which fields of templates it does not know (ADR 63). It asks while syncs go on, and
+// only once for equal templates in a namespace. Nothing waits for the answers unless the configuration refuses unknown
 // fields. Namespaces take turns.
 type fieldChecker struct {
 	pods   rest.Interface
@@ -62,7 +62,7 @@ type answer struct {
 	paths []string
 	// sure says that the API server could answer, now or before.
 	sure bool
-	// again is when to ask again, because the API server could not answer or may be a newer version by then; zero for
+	// `again` is when to ask again, because the API server could not answer or may be a newer version by then; zero for
 	// never. tries counts the attempts without an answer.
 	again time.Time
 	tries int
@@ -134,8 +134,8 @@ func (f *fieldChecker) next(owner fair.Key) (question checkedTemplate, ok bool) 
 	return questions[0], true
 }
 
-// ask returns the answer to a question. If there is none yet, or it is old, ask asks the API server; if that can't
-// answer, ask returns the old answer. ask returns an error if ctx has ended.
+// ask returns the answer to a question. If no answer is known, or the known one is old, it asks the API server; if that
+// can't answer, it returns the old answer. The error is not nil if ctx has ended.
 func (f *fieldChecker) ask(ctx context.Context, namespace string, question checkedTemplate) (*answer, error) {
 	before := f.known(question)
 	if !f.isDue(before) {
@@ -176,7 +176,7 @@ func (f *fieldChecker) isDue(known *answer) bool {
 }
 
 // check fills in the known answers for an owner's templates. For templates without an answer, or with an old one, it
-// queues questions, which replace the owner's earlier ones. Each answer causes a sync of the owner.
+// queues questions in place of the owner's earlier ones. Each answer causes a sync of the owner.
 func (f *fieldChecker) check(owner fair.Key, templates []checkedTemplate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -229,7 +229,7 @@ func (p *pass[O, S]) templates() []checkedTemplate {
 }
 
 // unknownFields returns a message that names the fields of the owner's templates that the API server does not know.
-// known is false, and the message empty, until the API server has answered for every template, so that one event
+// `known` is false, and the message empty, until the API server has answered for every template, so that one event
 // reports all fields.
 func (p *pass[O, S]) unknownFields() (message string, known bool) {
 	templates, paths := p.templates(), []string(nil)
@@ -254,8 +254,8 @@ func (t *checkedTemplate) paths() []string {
 }
 
 // withoutUnknownFields removes the creations of Pods from templates with unknown fields, if the configuration refuses
-// such fields, and adds a block that names them. Until the API server has answered, it removes the creations, too,
-// unless the API server can't answer.
+// such fields, and adds a Block that names the fields. It also removes the creations until the API server has answered,
+// unless the API server was asked and can't answer.
 func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 	creates := func(action plan.Action) bool { return action.Verb == plan.Create && action.Kind == kindOfPods }
 	if !slices.ContainsFunc(actions, creates) || !p.owners.fields.refuse {

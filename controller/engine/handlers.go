@@ -144,7 +144,7 @@ func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
 	return err
 }
 
-// noteDeparture records that an object has left the cache. certain means that the object is gone, because a deletion
+// noteDeparture records that an object has left the cache. `certain` means that the object is gone, because a deletion
 // was requested or another object has the name. Otherwise the object may only have lost the label by which the cache
 // selects.
 func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
@@ -205,7 +205,8 @@ func (o *Owners[O, S]) enqueue(object any) {
 	}
 }
 
-// objectMeta returns the metadata of an object of an event, even after a missed deletion.
+// objectMeta returns the metadata of the object that an informer's event is about, even if the informer has missed its
+// deletion.
 func objectMeta(object any) metav1.Object {
 	accessor, err := meta.Accessor(tombstone.Object(object))
 	if err != nil {

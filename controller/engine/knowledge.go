@@ -77,7 +77,7 @@ type knowledge[O Owner, S any] struct {
 // decodedAlone is a size in bytes, as in the cache. Stored statuses of at least this size are decoded one at a time.
 const decodedAlone = 64 << 10
 
-// of returns what the controller knows of an owner. If that is nothing yet, it starts with the status that the API
+// of returns what the controller knows of an owner. If nothing is known yet, it starts with the status that the API
 // server has. An owner that was deleted and created again with the same name counts as new.
 func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O, S]) (known[O, S], error) {
 	k.mu.Lock()
@@ -139,7 +139,7 @@ func (k *knowledge[O, S]) change(key cache.ObjectName, how func(*known[O, S])) {
 	}
 }
 
-// isNew reports whether nothing is known of an owner, and rest records that the owner was seen.
+// isNew reports whether nothing is known of an owner. After a call of rest for the owner, isNew returns false.
 func (k *knowledge[O, S]) isNew(key cache.ObjectName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -178,9 +178,9 @@ func (k *knowledge[O, S]) reread(key cache.ObjectName) (pace *pacing.Pace[cause]
 	return pace
 }
 
-// rereadStatus forgets what is known of an owner's status, so that the next sync reads it again, if the owner's status,
-// spec or metadata differ from those that the memory was made from. rereadStatus keeps what is known of the owner's
-// objects, because the caches may not show recent writes and deletions yet.
+// rereadStatus makes the next sync read an owner's status again, if the owner's status, spec or metadata differ from
+// those that the memory was made from. It keeps what is known of the owner's objects, because the caches may not show
+// recent writes and deletions yet.
 func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
 	k.change(key, func(known *known[O, S]) {
 		if known.memory != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
-// list lists the owner's objects of a kind from the API server. list also records where the cache is behind: objects
-// that are missing in the cache, objects of which the cache has an older version, and cached objects that are gone.
+// list lists the owner's objects of a kind from the API server. It also records where the cache is behind: objects that
+// are missing in the cache, objects of which the cache has an older version, and cached objects that are gone.
 func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
 	cached, known, err := p.knownOf(action)
 	if err != nil {
@@ -108,8 +108,8 @@ func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found 
 // listPage is how many objects a page of a list has.
 const listPage = 500
 
-// listed returns the objects of a kind in the namespace that have the labels, and for which wanted returns true, in the
-// form in which the cache keeps them.
+// listed returns the objects of a kind in the namespace that the label selector selects and for which `wanted` returns
+// true, in the form in which the cache keeps them.
 func (p *pass[O, S]) listed(ctx context.Context, kind, selector string, wanted func(metav1.Object) bool) (map[types.UID]metav1.Object, error) {
 	registered, err := p.owners.writable(kind)
 	if err != nil {

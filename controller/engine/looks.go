@@ -23,8 +23,8 @@ import (
 // or has only lost its label; what an object is that has the name of one to be created; whether the status is the
 // stored one. A look at all objects of an owner now and then (list.go) finds what a watch may have lost.
 
-// lookFor reads the object of an action. gone is the object's UID if it does not exist any more. If the action's owner
-// controls another object with the same name, found is that object.
+// lookFor reads the object of an action. `gone` is the object's UID if it does not exist any more. If the action's
+// owner controls another object with the same name, `found` is that object.
 func lookFor(ctx context.Context, client Client, namespace string, action plan.Action) (found metav1.Object, gone types.UID, err error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	switch {
@@ -77,7 +77,7 @@ func presentOf(ctx context.Context, client Client, namespace string, action plan
 	}
 }
 
-// fewLooks is up to how many objects of a kind are read one by one. More are read by one list of the namespace, which
+// fewLooks is how many objects of a kind are read one by one at most. More are read by one list of the namespace, which
 // takes the API server less time. It also limits how many objects are read again per LookInterval: if a user removes
 // the labels from an owner's objects, the namespace must not be listed again and again.
 const fewLooks = 100
@@ -101,7 +101,7 @@ func lookForMany(actions []plan.Action) map[string]bool {
 }
 
 // look carries out the reads that take several requests: it checks the status, lists objects, and reads many objects by
-// a list. Once the turn is over, only the first of them begins, and left has the others.
+// a list. Once the turn is over, only the first of them begins, and `left` has the others.
 func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, left []plan.Action, err error) {
 	begun := 0
 	enough := func() bool { return begun > 0 && p.spent() }
@@ -219,7 +219,7 @@ func (p *pass[O, S]) noteMissing(actions []plan.Action) {
 }
 
 // withoutEarlyLooks removes the reads of objects that have just left the caches, because an event may still report how
-// they ended. due is when the last of the removed reads may be done.
+// they ended. `due` is when the last of the removed reads may be done.
 func (p *pass[O, S]) withoutEarlyLooks(actions []plan.Action) (kept []plan.Action, due time.Time) {
 	if !slices.ContainsFunc(actions, isLook) { // As in most rounds: thousands are not copied.
 		return actions, due
@@ -244,8 +244,8 @@ func (p *pass[O, S]) noteLook(r result) {
 	}
 }
 
-// looksAgain returns the reads that are due of objects that the caches don't show, the longest ago first. next is when
-// another becomes due.
+// looksAgain returns the due reads of objects that the caches don't show, beginning with the object that was read
+// longest ago. `next` is when another read becomes due.
 func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
 	free := fewLooks
 	for uid, at := range p.pace.Looks.At() {

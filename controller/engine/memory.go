@@ -73,8 +73,8 @@ type memory[O Owner, S any] struct {
 	resourceVersion, checked, refused string
 	// persisted is the status that the API server has. status also contains changes that are not written yet.
 	persisted, status *S
-	// stored is persisted in the form in which it was written, which may be shortened. sent are statuses that the API
-	// server may have stored although their writes returned an error.
+	// stored is the status `persisted` in the form in which it was written, which may be shortened. sent are statuses
+	// that the API server may have stored although their writes returned an error.
 	stored *S
 	sent   []*S
 	// decider is the core's.
@@ -91,8 +91,8 @@ type memory[O Owner, S any] struct {
 	// parting are Pods that the cluster has ended and that are gone, in the last version that was seen. The next
 	// decision sees them once more.
 	parting []departure
-	// blocks are the creations and updates that are refused for now. failed are the objects of a group that are left
-	// over after one of its creations has failed.
+	// blocks are the creations and updates that are refused for now. failed are the objects of groups that could not be
+	// created. When one of them fails again, all of its group have been tried, and the record begins anew.
 	blocks map[cause]plan.Block
 	failed map[ref]bool
 	// left are the actions of the last plan that have not been started yet. decidedOn is the owner for which they were
@@ -221,7 +221,7 @@ func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	}
 }
 
-// bury records that objects are gone for which a delete event was seen. If such an object appears again, because the
+// bury records as gone the objects for which a delete event was seen. If such an object appears again, because the
 // cache was behind, the record is removed; a wrong removal costs one request. A Pod that the cluster ended is shown to
 // one more decision.
 func (m *memory[O, S]) bury(departed []departure) {
@@ -253,9 +253,8 @@ func (m *memory[O, S]) bury(departed []departure) {
 // pruneSlack is the number of superfluous entries at which a map is pruned.
 const pruneSlack = 64
 
-// prune removes what is no longer needed: deletions of objects that no decision has seen, the record of which objects a
-// decision has seen, ends of objects that the status does not name any more, and writes that were not undone for long
-// enough.
+// prune drops records that are no longer needed, once there are many: of deleted and checked objects that the view does
+// not show, of ended objects that the status does not name, and of writes that were not undone for long enough.
 func (p *pass[O, S]) prune(view *View[O, S]) {
 	m, count := p.memory, view.count()
 	shown := func(uids map[types.UID]bool) map[types.UID]bool {

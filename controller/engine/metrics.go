@@ -37,8 +37,8 @@ type metrics struct {
 // namespace and subsystem begin the names of metrics.
 const namespace, subsystem = "lockstep", "controller"
 
-// newMetrics makes and registers the metrics. At each scrape it calls queueLength, and longest, which returns how long
-// the oldest running sync has been running.
+// newMetrics makes and registers the metrics. At each scrape it calls queueLength, and `longest`, which returns how
+// long the oldest running sync has been running.
 func newMetrics(registerer prometheus.Registerer, queueLength func() int, longest func() time.Duration) (*metrics, error) {
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}, labels)

@@ -24,8 +24,8 @@ type ownerClient[O Owner] struct {
 	decode   func(data []byte) (*entry[O], error)
 }
 
-// acceptMetadata makes the API server answer with an object's metadata alone: the status that it would return was just
-// sent.
+// acceptMetadata makes the API server answer with an object's metadata alone. Otherwise the answer would also contain
+// the status that was just sent.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // UpdateStatus replaces the status of an owner, and returns the new metadata. owner is JSON with the status and the

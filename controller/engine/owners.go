@@ -76,7 +76,7 @@ type decoder[O Owner] struct {
 	owner func(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
 }
 
-// newListWatch returns a ListerWatcher for the owners in a namespace, or in all namespaces if it is empty.
+// newListWatch returns a ListerWatcher for the owners in a namespace, or in all namespaces if namespace is empty.
 func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace string) cache.ListerWatcher {
 	request := func(options metav1.ListOptions) *rest.Request {
 		return resource.API.Get().Namespace(namespace).Resource(resource.Plural).
@@ -152,8 +152,8 @@ func (d decoder[O]) items(object *json.Decoder, list *entryList) error {
 	return err
 }
 
-// eachField calls read for each field of the JSON object that comes next in the decoder. read has to decode the field's
-// value.
+// eachField calls `read` for each field of the JSON object that comes next in the decoder. `read` has to decode the
+// field's value.
 func eachField(object *json.Decoder, read func(name string) error) error {
 	if begin, err := object.Token(); err != nil {
 		return err

@@ -78,9 +78,9 @@ func (p *pass[O, S]) letGo() error {
 	return err
 }
 
-// newPass returns a pass over an owner. newPass returns nil if the owner is gone or not ours, can't be decoded, or is
-// in a namespace that can't be read. If the owner can't be decoded, an event says so, and the next pass comes when the
-// owner changes. All owners of a namespace are synced when the namespace can be read again.
+// newPass returns a pass over an owner. newPass returns nil if the owner is gone, must be left alone, can't be decoded,
+// or is in a namespace that can't be read. If the owner can't be decoded, an event says so, and the next pass comes
+// when the owner changes. All owners of a namespace are synced when the namespace can be read again.
 func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], error) {
 	entry, err := o.cached(key)
 	if err != nil {
@@ -162,8 +162,8 @@ func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 
 func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }
 
-// size returns the number of Pods by which the cost of handling the status is measured. The current and the persisted
-// status may differ in it; the larger one counts.
+// size returns the number of Pods by which the cost of handling the status is measured. If this number differs between
+// the current and the persisted status, the larger one counts.
 func (p *pass[O, S]) size() int {
 	return max(p.owners.core.Size(p.entry.owner, p.memory.status), p.owners.core.Size(p.entry.owner, p.memory.persisted))
 }
@@ -211,8 +211,8 @@ func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	return false, nil
 }
 
-// giveUp ends the pass with an error. If the memory was made from an old status, giveUp drops it; Pods that are gone
-// are decided on again later.
+// giveUp ends the pass with an error. If the memory was made from an old status, the next sync reads the status again,
+// and decides again on Pods that are gone.
 func (p *pass[O, S]) giveUp(err error) error {
 	if errors.Is(err, errCacheBehind) {
 		for _, parting := range p.memory.parting {

@@ -76,10 +76,11 @@ func (p *pass[O, S]) whole() (*S, []byte, error) {
 	return status, data, err
 }
 
-// writeStatus replaces the stored status and returns the new one. form builds the status to store from the memory's
-// status. On a conflict, writeStatus reads the owner again:
+// writeStatus replaces the stored status and returns the new one. The function `form` builds the status to store from
+// the memory's status. On a conflict, writeStatus reads the owner again:
 //
-//   - If the stored status is not the last that this controller has written or read, or if the spec or metadata have changed since the decision, it returns errCacheBehind.
+//   - If the stored status is not the last that this controller has written or read, or if the spec or metadata have
+//     changed since the decision, it returns errCacheBehind.
 //   - If the owner has not changed, the conflict counts as a refusal.
 func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
 	for range maxConflicts {
@@ -114,8 +115,8 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the owner from the API server. current reports that its spec, labels and annotations are those that
-// the decision used, and that its status is the one in memory, apart from fields that other programs write
+// checkStatus reads the owner from the API server. `current` reports that its spec, labels and annotations are those
+// that the decision used, and that its status is the one in memory, apart from fields that other programs write
 // (Core.WithOthers). If so, the memory takes over these fields and the resource version, and counts as current.
 func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
@@ -191,15 +192,15 @@ func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	return true
 }
 
-// wrote reports whether a stored status is the one that the memory believes to be stored, or one with a write that
-// seemed to fail.
+// wrote reports whether a stored status is the one that the memory believes to be stored, or one whose write seemed to
+// fail.
 func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
 	return m.keeps(m.stored, stored, core) ||
 		slices.ContainsFunc(m.sent, func(sent *S) bool { return m.keeps(sent, stored, core) })
 }
 
-// keeps reports whether stored, as read from the API server, is what the API server stores of written. If so, keeps
-// also records whether the API server stores the whole status, unless written has no field that a CRD could drop.
+// keeps reports whether `stored`, as read from the API server, is what the API server stores of `written`. If so, keeps
+// also records whether the API server stores the whole status, unless `written` has no field that a CRD could drop.
 func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	if written == nil || stored == nil {
 		return written == stored

@@ -46,8 +46,8 @@ type teller struct {
 // untold are the events of one namespace that are to be written.
 type untold struct {
 	events []*corev1.Event
-	// first is the combined result of the first one with those before, once known. That many tries have failed, so no
-	// try comes before again.
+	// first is the first event, combined with earlier ones that are alike; nil until that is known. tries is how many
+	// tries to write the event have failed. No try follows before `again`.
 	first *record.EventCorrelateResult
 	tries int
 	again time.Time

@@ -102,9 +102,9 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 }
 
 // Overlay brings a map of objects from the cache up to date. Overlay adds objects from lists, recent writes and live
-// reads, as long as the cache is older. A Pod that the cluster ended is shown once more after it is gone.
-// View.Terminating has when each deletion was first seen. Call Overlay once for a kind, and do not change the map
-// afterwards.
+// reads, as long as the cache is older. A Pod that the cluster ended is shown once more after it is gone. Overlay also
+// sets View.Terminating: the time at which each deletion was first seen. Call Overlay once for a kind, and do not
+// change the map afterwards.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
 	p.memory.each(kind, func(newer metav1.Object) {

@@ -37,8 +37,9 @@ func (e *Engine) process(ctx context.Context, key fair.Key) {
 	}
 }
 
-// syncSafely turns a panic into an error of the owner. After a panic the engine forgets all about the owner but what is
-// stored. syncSafely tries again after the longest back-off, because the panic will most likely happen again.
+// syncSafely turns a panic into an error of the owner. After a panic the engine forgets everything about the owner
+// except what is stored. syncSafely tries again after the longest back-off, because the panic will most likely happen
+// again.
 func (o *Owners[O, S]) syncSafely(ctx context.Context, key cache.ObjectName, turn *turn) (err error) {
 	defer func() {
 		value := recover()

@@ -72,8 +72,8 @@ func (c *Core) addHistoryHandler() error {
 	return nil
 }
 
-// logHistory logs the objects of a plan. When a Framework is deleted, it logs only that the deletion was requested,
-// without the object, because the API server may refuse the deletion for long.
+// logHistory logs the objects of a plan. A Framework's own deletion is logged only by the first plan that requests it:
+// while the API server refuses the deletion, each plan requests it again.
 func (d *decider) logHistory(entries []lifecycle.History, now time.Time) {
 	deletion := func(entry lifecycle.History) bool { return entry.Trigger == lifecycle.OnFrameworkDeletion }
 	if d.deletionLogged {

@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// Encode returns an object as one line of JSON. The value of an environment variable is masked if masks returns true
-// for the variable's name; a nil masks masks nothing. Everything else is as json.Marshal writes it.
+// Encode returns an object as one line of JSON. The value of an environment variable is masked if `masks` returns true
+// for the variable's name; nil masks nothing. Everything else is as json.Marshal writes it.
 //
 // Encode masks whatever looks like an environment variable, anywhere in the object: templates are kept as the user
 // wrote them, and may not be valid Pod templates (see masker). Secrets in other places, such as arguments, are not

@@ -18,7 +18,7 @@ const (
 	markJSON = `"` + Mark + `"`
 )
 
-// mask returns valid JSON in which the value of an environment variable is masked if masks returns true for the
+// mask returns valid JSON in which the value of an environment variable is masked if `masks` returns true for the
 // variable's name. All other bytes stay as they are. mask does not change data, and returns data itself if there is
 // nothing to mask.
 func mask(data []byte, masks func(name string) bool) []byte {
@@ -30,17 +30,15 @@ func mask(data []byte, masks func(name string) bool) []byte {
 
 // masker walks once over valid JSON and notes what to replace.
 //
-// It looks for environments, which are what a key "env" holds, and knows four ways
-// to write one. The first is that of Kubernetes. The others are common mistakes:
-// such a template is no Pod template, and its values are no less secret.
+// It looks for environments, the values of keys "env", in four notations. The first is that of Kubernetes. The others
+// are common mistakes: such a template is no valid Pod template, but its values are no less secret.
 //
 //	"env": [{"name": "A", "value": "masked"}]
 //	"env": {"name": "A", "value": "masked"}
 //	"env": {"A": "masked"}
 //	"env": ["A=masked"]
 //
-// The annotation in which kubectl apply keeps the manifest holds JSON in a string.
-// That is masked in the same way.
+// The annotation in which kubectl apply keeps the manifest holds JSON in a string. This JSON is masked in the same way.
 type masker struct {
 	data  []byte
 	at    int // how far the walk has come

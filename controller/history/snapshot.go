@@ -57,19 +57,19 @@ type TaskSnapshot struct {
 // template. Its value is the UID of the task in that line.
 const AnnotationTemplateIn = "lockstep.dev/pod-template-in"
 
-// maxTemplates limits how many bytes of templates the lines of one plan contain. Once they are exceeded, only the first
-// line of each role has its template.
+// maxTemplates limits how many bytes of templates the lines of one plan contain. Beyond the limit, only the first line
+// of each role has its template.
 const maxTemplates = 1 << 20
 
 // Templates records the templates that the lines of one plan already contain. The zero value is empty.
 type Templates struct {
 	written int
-	// in has, for each role, the UID of the first logged task with that template.
+	// `in` has, for each role, the UID of the first task that was logged with its template.
 	in map[string]types.UID
 }
 
 // Thin removes the Pod template from a task's snapshot if an earlier line has the same template and maxTemplates is
-// exceeded: ten thousand tasks of one role may be retried at once.
+// exceeded. Ten thousand tasks of one role may be retried at once, and each would log the template.
 func (t *Templates) Thin(task *TaskSnapshot) {
 	if task.Spec == nil {
 		return

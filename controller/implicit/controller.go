@@ -49,8 +49,8 @@ type Controller struct {
 	client     versioned.Interface
 	groups     cache.SharedIndexInformer
 	namespaces cache.SharedIndexInformer
-	// kinds are the kinds of owners, with their informers. The informers run once a namespace has the label, or a
-	// PodGroup from earlier exists.
+	// kinds are the kinds of owners, with their informers. The informers are started as soon as a namespace has
+	// LabelGangByOwner, or a PodGroup with memberLabels is seen.
 	kinds []kindInformers
 	// unread are the namespaces with Pods that may not be read.
 	unread *informing.Unread
@@ -67,7 +67,8 @@ type kindInformers struct {
 	owners, pods cache.SharedIndexInformer
 }
 
-// New makes a Controller for some namespaces. The caller starts the informer of PodGroups. The clients need the rights to list and watch namespaces, Pods, Jobs, JobSets and LeaderWorkerSets, and to create, patch and delete PodGroups.
+// New makes a Controller for some namespaces. The caller starts the informer of PodGroups. The clients need the rights
+// to list and watch namespaces, Pods, Jobs, JobSets and LeaderWorkerSets, and to create, patch and delete PodGroups.
 func New(clients adapter.Clients, podGroups schedulinginformers.PodGroupInformer, namespaces informing.Namespaces) (*Controller, error) {
 	c := &Controller{
 		client: clients.Lockstep,

@@ -137,7 +137,7 @@ func podsOfJob(object map[string]any, path ...string) int32 {
 type jobSet struct {
 	// inOrder says that some of its Jobs start only after others.
 	inOrder bool
-	// pods is how many there are, and perJob is how many each Job of a role has.
+	// pods is how many Pods all Jobs of the JobSet run at the same time, and perJob how many each Job of a role does.
 	pods   int32
 	perJob map[string]int32
 }

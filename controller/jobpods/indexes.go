@@ -84,12 +84,13 @@ func (s Indexes) Read(ranges string) {
 // SortedKeys returns the keys of a map, so that plans don't depend on chance.
 func SortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// Reach returns the highest number in ranges plus one, even if ranges is invalid. The result is at most most plus one.
-func Reach(ranges string, most int32) int32 {
+// Reach returns one more than the highest number in ranges; 0 if there is none. Numbers above limit count as limit.
+// ranges may be invalid.
+func Reach(ranges string, limit int32) int32 {
 	reach := int32(0)
 	for _, number := range strings.FieldsFunc(ranges, func(r rune) bool { return r < '0' || r > '9' }) {
 		if n, err := strconv.ParseInt(number, 10, 32); err == nil {
-			reach = max(reach, min(int32(n), most)+1)
+			reach = max(reach, min(int32(n), limit)+1)
 		}
 	}
 	return reach

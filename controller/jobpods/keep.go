@@ -41,7 +41,7 @@ func Keep(pod *corev1.Pod, keys ...string) *corev1.Pod {
 }
 
 // KeepMetadata returns the part of an object's metadata that caches keep: labels and annotations with the given keys,
-// and of the owners the controller. The rest may be a megabyte of a user's text.
+// and the reference to the controller. The rest may be a megabyte of a user's text.
 func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Name:              object.GetName(),
@@ -59,7 +59,7 @@ func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
 	return kept
 }
 
-// some returns those labels or annotations that have one of the keys. The result is nil only if all is nil, because a
+// some returns those labels or annotations that have one of the keys. The result is nil only if `all` is nil, because a
 // patch that adds the first label differs from a patch that adds a further one.
 func some(all map[string]string, keys []string) map[string]string {
 	if all == nil {
@@ -75,7 +75,7 @@ func some(all map[string]string, keys []string) map[string]string {
 }
 
 // containerStates returns the parts of container statuses that decisions read: whether the container is ready, the
-// number of restarts, and the last two ends.
+// number of restarts, and how the last two runs ended.
 func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for _, status := range statuses {

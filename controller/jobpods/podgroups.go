@@ -15,9 +15,9 @@ import (
 )
 
 // PlanPodGroup plans the actions that turn the PodGroup into the desired one. ready reports that nothing has to be
-// changed. have is the existing PodGroup, nil if there is none. A PodGroup that is being deleted is created again once
-// the old one is gone. While surplusGoesFirst returns true, the PodGroup stays unchanged: with a lower minimum, the
-// scheduler could give nodes to surplus Pods that are not deleted yet.
+// changed. `have` is the existing PodGroup, nil if there is none. A PodGroup that is being deleted is created again
+// once the old one is gone. While surplusGoesFirst returns true, the PodGroup stays unchanged: with a lower minimum,
+// the scheduler could give nodes to surplus Pods that are not deleted yet.
 func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *schedulingv1alpha1.PodGroup, surplusGoesFirst func() bool) (ready bool) {
 	spec := desired.Spec
 	action := plan.Action{

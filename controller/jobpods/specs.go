@@ -26,8 +26,8 @@ func CheckSpec(raw []byte) error {
 // KeyMaker creates a pair of ssh keys. Pure packages get it as an argument, because they draw no random numbers.
 type KeyMaker func() (private, public []byte, err error)
 
-// Once returns k if k is not nil. Otherwise it returns a KeyMaker that calls other once and then returns the same keys
-// each time. So a Secret has the same keys if its creation has to be repeated.
+// Once returns k if k is not nil. Otherwise it returns a KeyMaker that calls `other` once and then returns the same
+// keys each time. So a Secret has the same keys if its creation has to be repeated.
 func (k KeyMaker) Once(other KeyMaker) KeyMaker {
 	if k != nil {
 		return k

@@ -128,8 +128,8 @@ func (d *decision) planReplicas(podsMayCome bool) {
 	}
 }
 
-// awaitsServices reports whether a Service is refused, and the start has no Pod yet and none in the status. Pods would
-// then occupy nodes while they wait for a Pod that can't be reached.
+// awaitsServices reports whether Pods wait because a Service is refused, and the start has no Pod yet and none in the
+// status. Otherwise Pods would occupy nodes while they wait for a Pod that can't be reached.
 func (d *decision) awaitsServices() bool {
 	for _, r := range d.replicas {
 		if len(r.pods)+int(r.record.completed.Count()+r.record.failed.Count()+r.record.restarting.Count()) > 0 {
@@ -185,10 +185,9 @@ func (d *decision) planPod(r *replicas, index int32, group string) {
 	})
 }
 
-// TriedAgain marks a creation (Action.Tag) that is repeated after every answer of the API server: that of the Service
-// for a Pod that exists and may run.
+// TriedAgain is the Action.Tag of a creation that is repeated whatever the API server answers: that of the Service for
+// a Pod that exists and may run.
 const TriedAgain = "tried again"
 
-// content identifies what an object contains that another client deletes and the controller creates again. It stays the
-// same until the next start.
+// content names what the job's objects contain at present (Action.Content). It stays the same until the next start.
 func (d *decision) content() string { return "start " + strconv.Itoa(int(d.next.Starts)) }

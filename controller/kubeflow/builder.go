@@ -189,8 +189,8 @@ func (k *kind) namedContainer(spec *corev1.PodSpec) int {
 	return slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == k.container })
 }
 
-// openPort adds the port on which other Pods reach the training container, unless the container has a port with that
-// name.
+// openPort adds the port on which other Pods reach the training container, unless the container already has a port with
+// the same name.
 func (k *kind) openPort(spec *corev1.PodSpec) {
 	if k.portName == "" {
 		return

@@ -64,8 +64,8 @@ func (d *decision) drop(t kubeflowv1.JobConditionType) {
 	d.next.Conditions = slices.DeleteFunc(d.next.Conditions, func(c kubeflowv1.JobCondition) bool { return c.Type == t })
 }
 
-// enter sets a condition of a v1 job to True, and records an event. Running and Restarting exclude each other. The
-// conditions of an end set both to False, if the job has them.
+// enter sets a condition of a v1 job to True, and records an event. Running and Restarting exclude each other.
+// Succeeded and Failed set both to False, if the job has them.
 func (d *decision) enter(t kubeflowv1.JobConditionType, message string) bool {
 	return d.enterFor(t, string(t), message)
 }

@@ -14,7 +14,7 @@ import (
 
 // count counts the Pods of all types. A running Pod that is being deleted is not counted. A failed Pod that will be
 // replaced counts as failed until it is gone. For a suspended job, all Pods on nodes are counted, of any start, because
-// other jobs wait for the room.
+// other jobs wait for the room that these Pods occupy.
 func (d *decision) count() {
 	suspended := is(d.next, kubeflowv1.JobConditionSuspended)
 	for _, r := range d.replicas {

@@ -306,7 +306,7 @@ func activeIn(statuses map[string]kubeflowv1.ReplicaStatus) int32 {
 	return sum
 }
 
-// with merges two memories of a job. last is the stage that ended the round which made m.
+// with merges two memories of a job. `last` is the stage that ended the round which made m.
 func (m Memory) with(other Memory, last int) Memory {
 	merged := other
 	merged.Told = m.Told.And(other.Told, last)

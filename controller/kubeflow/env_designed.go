@@ -10,9 +10,9 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
-// tellAsDesigned appends four arguments to those of a TFJob's program of v1alpha2: the addresses of the parameter
-// servers and of the workers, and the Pod's own type and index. tellAsDesigned also sets TF_CONFIG. A Local replica
-// gets none of this, because it has no other Pods.
+// tellAsDesigned appends four arguments to the program of a TFJob of v1alpha2: the addresses of the parameter servers
+// and of the workers, and the Pod's own type and index. It also sets TF_CONFIG. A Local replica gets none of this,
+// because it has no other Pods.
 func (b *builder) tellAsDesigned(pod *podMaking) {
 	if pod.of.name == kubeflowv1.ReplicaLocal {
 		return

@@ -90,7 +90,7 @@ func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	return sum
 }
 
-// podGroup returns the PodGroup of a start. done is how many members have ended and need no node any more.
+// podGroup returns the PodGroup of a start. `done` is how many members have ended and need no node any more.
 func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, error) {
 	policy := b.schedulingPolicy()
 	queue := policy.Queue

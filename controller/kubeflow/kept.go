@@ -48,8 +48,8 @@ type crdLook struct {
 	due   time.Time
 }
 
-// firstCRDLook and lastCRDLook are the shortest and the longest time between two checks whether the CRD was replaced.
-// No event shows that.
+// firstCRDLook and lastCRDLook are the shortest and the longest time between two checks whether the CRD was replaced,
+// which no event shows.
 const firstCRDLook, lastCRDLook = time.Second, 5 * time.Minute
 
 // lookAgain checks, at growing intervals, whether the CRD now keeps every field of the status. For that it writes the

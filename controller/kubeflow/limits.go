@@ -100,8 +100,8 @@ func (d *decision) deleteJob(ended time.Time, seconds int32) bool {
 }
 
 // since converts a time in the status to this controller's clock. If the time is in the future, the controller that
-// wrote it had a clock that is ahead. Then since returns when this controller first saw the time, so that delays are
-// not prolonged.
+// wrote it had a clock that is ahead. In that case the result is when this controller first saw the time, so that
+// delays are not prolonged.
 func (d *decision) since(at metav1.Time) time.Time {
 	seen, ahead := d.Memory.ahead[at.Unix()]
 	if !ahead && !at.After(d.clock) {

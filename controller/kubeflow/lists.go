@@ -21,10 +21,11 @@ import (
 // each Pod, the lists of a job of n Pods have n² addresses: 40 MB of 1000. So a long list is kept once, in a
 // ConfigMap, and Pods refer to it. Their programs read the same.
 
-// DefaultMaxInline is up to how many bytes a list is written into each Pod. 2 KiB are about fifty addresses.
+// DefaultMaxInline is the length, in bytes, of the longest list that is written into each Pod. 2 KiB are about fifty
+// addresses.
 const DefaultMaxInline = 2 << 10
 
-// Lists that all Pods get. Each is the name of a variable, and its key in the ConfigMap.
+// Names of the lists that all Pods get. A name is the name of a variable, and the list's key in the ConfigMap.
 const (
 	listCluster     = "LOCKSTEP_TF_CLUSTER"
 	listPS          = "LOCKSTEP_PS_HOSTS"
@@ -97,8 +98,8 @@ func digestOf(content string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// mention returns what to write in a container's arguments, or in variables that come later, where a list is meant: the
-// list itself, or $(name) for a variable that mention adds to the container.
+// mention returns what to write in place of a list in a container's arguments or in later variables: the list itself,
+// or $(name) for a variable that mention adds to the container.
 func (b *builder) mention(c *corev1.Container, name, list string) string {
 	if _, kept := b.lists().lists[name]; !kept {
 		return list

@@ -27,7 +27,7 @@ type replicas struct {
 	// reach is one more than the highest index that has an object or should have one. counted is the same for indexes
 	// that count; indexes that were scaled away do not.
 	reach, counted int32
-	// record is what the status records of the indexes. persisted is the part that was written.
+	// record is what the status records of the indexes. persisted is the same in the written status.
 	record, persisted record
 	counts            counts
 }

@@ -19,7 +19,7 @@ const (
 	// object was created.
 	KeyStart = "kubeflow.lockstep.dev/start"
 	// KeyCreatedAs is an annotation of Services and PodGroups. Its value is the API version by whose rules the job is
-	// run. It takes precedence over the mark in the job's spec, which another product's CRD would drop.
+	// run. It takes precedence over the version that the job's spec names, which another product's CRD would drop.
 	KeyCreatedAs = "kubeflow.lockstep.dev/created-as"
 	// KeyMinResources and KeyScheduleTimeout are on PodGroups, and record what the
 	// schedulingPolicy says.

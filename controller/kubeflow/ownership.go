@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// checkOwnership ends the round if the job is not ours; then nothing is written. If the job should be ours, has not
-// ended, and another controller has begun it, a warning says so once.
+// checkOwnership ends the round, without writing the status, if this controller does not run the job. If that is only
+// because another controller has begun the job, which has not ended, a warning says so once.
 func (d *decision) checkOwnership() (goOn bool) {
 	if !Takes(d.Job, d.Options) && !(TakesBegun(d.Job, d.Options) && d.hasBegun()) {
 		d.leave = true
@@ -32,7 +32,8 @@ func (d *decision) checkOwnership() (goOn bool) {
 	return !d.leave
 }
 
-// Takes reports whether a job is ours, by its namespace, its managedBy, its templates, and the options.
+// Takes reports whether this controller runs a job, by the job's namespace, managedBy and templates, and by the
+// options.
 func Takes(job *Job, options Options) bool {
 	if !options.serves(job.Namespace) {
 		return false
@@ -47,7 +48,7 @@ func Takes(job *Job, options Options) bool {
 	}
 }
 
-// TakesBegun reports whether a job that this controller has begun stays ours. The job's status, or an object for which
+// TakesBegun reports whether this controller keeps a job that it has begun. The job's status, or an object for which
 // IsOurs is true, shows that this controller has begun it. The schedulerName in the templates no longer counts then:
 // users may edit it, and a job never changes hands.
 func TakesBegun(job *Job, options Options) bool {
@@ -93,8 +94,8 @@ func (d *decision) hasObjects() bool {
 	return false
 }
 
-// stranger says by what another controller is known to have begun the job: by objects that this controller has not
-// created, or by another controller's status while no object of this controller exists. "" if there is no such sign.
+// stranger says why another controller must have begun the job: there are objects that this controller has not created,
+// or another controller's status while no object of this controller exists. "" if there is no such sign.
 func (d *decision) stranger() string {
 	var strangers []string
 	for name, pod := range d.Pods {
@@ -117,8 +118,7 @@ func (d *decision) stranger() string {
 	return d.statusOfAnother()
 }
 
-// statusOfAnother says by what the status is known to be written by other controllers alone; "" if there is no such
-// sign.
+// statusOfAnother says why the status must come from other controllers alone; "" if nothing shows that.
 func (d *decision) statusOfAnother() string {
 	status := d.Persisted
 	switch {

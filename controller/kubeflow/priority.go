@@ -29,8 +29,8 @@ func (d *decision) followPriorityClass() {
 		"spec.runPolicy.schedulingPolicy.priorityClass: PriorityClass %s does not exist; the Pods run without it", class)
 }
 
-// isClassMissing reports whether a Pod was refused because of the PriorityClass of the
-// schedulingPolicy, for longer than the grace of a new start.
+// isClassMissing reports whether a Pod has been refused for longer than classGrace because of the PriorityClass of the
+// schedulingPolicy.
 func (d *decision) isClassMissing() bool {
 	for _, block := range d.Blocked {
 		if !d.isOfMissingClass(block) || d.next.StartTime == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reading is the spec of a job, decoded and checked. Each job in a cache is read once, because that takes longer than a
-// decision.
+// reading is the spec of a job, decoded and checked. Each job in a cache is decoded once, because decoding takes longer
+// than a decision.
 type reading struct {
 	job  *Job
 	kind *kind
@@ -42,7 +42,8 @@ type replicaType struct {
 	number int32
 	// policy is what happens to Pods that fail. written is the restartPolicy in the spec.
 	policy, written kubeflowv1.RestartPolicy
-	// launches means that this type is the launcher of MPI, which backoffLimit allows to be retried.
+	// launches means that this type is the launcher of an MPIJob. A failed launcher is tried again, as often as
+	// backoffLimit says.
 	launches bool
 	// template is changed no more.
 	template *corev1.PodTemplateSpec

@@ -22,7 +22,7 @@ type reconciler struct {
 	period time.Duration
 	// due is when its turn is.
 	due time.Time
-	// seen is a digest of what the job had when it was last decided about.
+	// seen is a digest of what the job had at the last decision.
 	seen uint64
 	// listed are the kinds that were listed in this turn.
 	listed map[string]bool
@@ -87,7 +87,7 @@ func (d *decision) basePeriod() time.Duration {
 	return max(d.Options.ReconcilePeriod, time.Second)
 }
 
-// turnAfter returns a time about a period after the last turn. It varies, so that jobs that were created together
+// turnAfter returns a time about a period after the last turn. The time varies, so that jobs that were created together
 // drift apart.
 func (d *decision) turnAfter(last time.Time, period time.Duration) time.Time {
 	return last.Add(period + d.between(0, period/10))

@@ -19,7 +19,7 @@ type record struct {
 	restarts   int32
 }
 
-// readRecord decodes the record of a type from a status. readRecord ignores indexes from reach on.
+// readRecord decodes the record of a type from a status. It ignores indexes that are not below `reach`.
 func readRecord(stored kubeflowv1.ReplicaStatus, reach int32) record {
 	r := record{
 		make(jobpods.Indexes, reach), make(jobpods.Indexes, reach), make(jobpods.Indexes, reach), max(0, stored.Restarts),

@@ -18,8 +18,8 @@ func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	return podgroup.ReadRuntimes(d.Job, podgroup.Runtimes{})
 }
 
-// runtimesOfGroup returns the run times that the scheduler can rely on. A job with activeDeadlineSeconds ends that
-// long after its start, which is before its members run.
+// runtimesOfGroup returns the run times that the scheduler can rely on. activeDeadlineSeconds is a limit of the run
+// time, too: it counts from the job's start, which is before the members run.
 func (d *decision) runtimesOfGroup() podgroup.Runtimes {
 	runtimes, _ := d.runtimes()
 	if seconds := d.Job.Spec.RunPolicy.ActiveDeadlineSeconds; seconds != nil && *seconds > 0 {
@@ -45,8 +45,7 @@ func (d *decision) overRuntime() string {
 	return fmt.Sprintf("%sthe job ran for %v, which is its limit", limitReached, span)
 }
 
-// enoughRun reports whether the minimum of the gang runs or has succeeded; for a job without a gang, whether one Pod
-// has.
+// enoughRun reports whether the minimum of the gang runs or has succeeded. For a job without a gang, one Pod is enough.
 func (d *decision) enoughRun() bool {
 	gang, active := d.isGang(), int32(0)
 	for _, r := range d.replicas {

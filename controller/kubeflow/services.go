@@ -25,8 +25,8 @@ import (
 // kind of job allows the choice.
 const KeyServices = "kubeflow.lockstep.dev/services"
 
-// alwaysServed reports whether Pods of the kind have Services in every mode: in v1alpha2 one for each Pod, and in MPI
-// one for the job.
+// alwaysServed reports whether Pods of the kind have Services whatever the ServiceMode: in v1alpha2 one for each Pod,
+// and in MPI one for the job.
 func (k *kind) alwaysServed() bool { return k.designed || k.launches }
 
 // wishedServices returns what a job that begins now has.
@@ -42,7 +42,7 @@ func wishedServices(job *Job, k *kind, options Options) kubeflowv1.ServiceMode {
 	}
 }
 
-// storedMode returns a mode as the status stores it. The default, one Service for each Pod, is stored as "".
+// storedMode returns a ServiceMode as the status stores it. The default, one Service for each Pod, is stored as "".
 func storedMode(mode kubeflowv1.ServiceMode) kubeflowv1.ServiceMode {
 	if mode == kubeflowv1.ServicesPerReplica {
 		return ""
@@ -66,7 +66,8 @@ func (r *reading) warnOfServices() {
 	}
 }
 
-// servicesOfStart returns the mode of the present start, or of the start that is about to begin.
+// servicesOfStart returns how many Services the present start has, or the start that is about to begin: one for each
+// Pod, or one for all.
 func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
 	wish := wishedServices(d.Job, d.kind, d.Options)
 	switch {
@@ -204,7 +205,7 @@ func (d *decision) planJobService() bool {
 }
 
 // planSurplusServices deletes Services that reach no Pod of this start: those of indexes that were scaled away (once
-// the Pod is gone), those of earlier starts, and those of the mode that the start does not use.
+// the Pod is gone), those of earlier starts, and those of the ServiceMode that the start does not use.
 func (d *decision) planSurplusServices() {
 	if d.invalid != "" {
 		return

@@ -55,7 +55,7 @@ type Options struct {
 	Namespaces map[string]bool
 	// GangSchedulerName is the scheduler that places PodGroups.
 	GangSchedulerName string
-	// SchedulerNames are those by which a template shows that a job is ours.
+	// SchedulerNames are the scheduler names by which a template shows that this controller runs the job.
 	SchedulerNames []string
 	// GangAlways makes a gang of every job.
 	GangAlways bool
@@ -64,7 +64,7 @@ type Options struct {
 	ForeignCRDs bool
 	// Manager is the name under which the controller writes statuses.
 	Manager string
-	// Services is the mode for jobs that do not choose one themselves. Empty means one Service for each Pod.
+	// Services is the ServiceMode for jobs that do not choose one themselves. Empty means one Service for each Pod.
 	Services kubeflowv1.ServiceMode
 	// ClusterDomain follows .svc in addresses. Empty for none.
 	ClusterDomain string
@@ -73,10 +73,10 @@ type Options struct {
 	InitImage    string
 	InitCommand  []string
 	InitMaxTries int
-	// ReconcilePeriod is how long after the last list of a v1alpha2 job's objects the next one is made, at first.
+	// ReconcilePeriod is the first and shortest period between two lists of a v1alpha2 job's objects.
 	ReconcilePeriod time.Duration
-	// MaxInline is up to how many bytes a list of addresses is written into each Pod. A longer list is kept in a
-	// ConfigMap. 0 means DefaultMaxInline.
+	// MaxInline is the length, in bytes, of the longest list of addresses that is written into each Pod. A longer list
+	// is kept in a ConfigMap. 0 means DefaultMaxInline.
 	MaxInline int
 	// Keys makes the keys by which Pods of an MPIJob log into each other.
 	Keys jobpods.KeyMaker
@@ -88,7 +88,7 @@ type TakeJobs string
 const (
 	// TakeManaged takes no others.
 	TakeManaged TakeJobs = "Managed"
-	// TakeScheduler: also jobs of the training operator, if a template names one of our schedulers.
+	// TakeScheduler also takes jobs of the training operator with a template that names one of Options.SchedulerNames.
 	TakeScheduler TakeJobs = "Scheduler"
 	// TakeAll takes all of the training operator's.
 	TakeAll TakeJobs = "All"
@@ -108,10 +108,10 @@ const (
 type Memory struct {
 	// Told are the reported events that still hold.
 	Told plan.Told
-	// Awaited are the names of new Pods that have not run yet, in place of others; nil if this controller does not
-	// know.
+	// Awaited are the names of new Pods that replace others and have not run yet; nil if this controller does not know.
 	Awaited map[string]bool
-	// Missing are the names of Pods and Services that were to be created, and Going of those that were to be deleted.
+	// Missing are the names of Pods and Services that were to be created, and Going the names of Pods and Services that
+	// were to be deleted.
 	Missing, Going map[objectKey]bool
 	// looked reports that the job's Pods were listed from the API server before the job was begun.
 	looked bool
@@ -123,8 +123,8 @@ type Memory struct {
 	hostsTold time.Time
 	// missingClass is the PriorityClass of the schedulingPolicy, if it was found not to exist.
 	missingClass string
-	// ahead has times in the status, in seconds since 1970, that were in the future when they were first seen, and when
-	// that was.
+	// ahead has, for times in the status (in seconds since 1970) that were in the future when first seen, when that
+	// was.
 	ahead map[int64]time.Time
 	// reading is what the spec means.
 	reading *reading

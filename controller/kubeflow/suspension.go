@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// wantsSuspension reports whether a user or Kueue has suspended the job. It is the only field of runPolicy that also
-// counts for a job of v1alpha2, because other jobs wait for the room.
+// wantsSuspension reports whether a user or Kueue has set runPolicy.suspend. A TFJob of v1alpha2 ignores the other
+// settings of runPolicy, except managedBy, but not this one: a suspended job must free its room for other jobs.
 func (d *decision) wantsSuspension() bool { return ptr.Deref(d.Job.Spec.RunPolicy.Suspend, false) }
 
 // followSuspension suspends a job that has not ended, and resumes it. A resumed job starts again with all Pods, from

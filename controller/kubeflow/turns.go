@@ -26,7 +26,7 @@ func KnownState(status *kubeflowv1.JobStatus) string {
 	return "New"
 }
 
-// Turns returns what happened to a job between two successively written statuses. before may be nil.
+// Turns returns what happened to a job between two successively written statuses. `before` may be nil.
 func Turns(created time.Time, before, after *kubeflowv1.JobStatus) []plan.Turn {
 	begins := func(state kubeflowv1.JobConditionType) bool { return is(after, state) && !is(before, state) }
 	var turns []plan.Turn

@@ -12,8 +12,7 @@ import (
 )
 
 // tellOfDeletions warns of objects that still exist long after a deletion was requested, because of a finalizer or a
-// dead node: no object replaces such an object before that is gone. tellOfDeletions names the first object of each
-// kind.
+// dead node. Such an object is not replaced before it is gone. tellOfDeletions names the first object of each kind.
 func (d *decision) tellOfDeletions() {
 	if isFinished(d.next) {
 		return

@@ -113,8 +113,8 @@ func (c *Core) Resource() engine.Resource {
 	}
 }
 
-// Kinds returns the kinds of objects of a job. Because the names are fixed and the status has no UIDs, the engine has
-// to remember the objects that it wrote.
+// Kinds returns the kinds of objects of a job. The engine has to remember the objects that it wrote (Kind.Remembers),
+// because the status records no UIDs.
 func (c *Core) Kinds() []engine.Kind {
 	kube, informers := c.clients.Kube, c.informers
 	all := []engine.Kind{
@@ -210,7 +210,7 @@ func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 		plan.RefusalOf(err) == plan.RefusedAsWrong
 }
 
-// State returns the label under which metrics count a job. Jobs that are not ours are not counted.
+// State returns the label under which metrics count a job. Jobs that this controller does not run are not counted.
 func (c *Core) State(status *kubeflowv1.JobStatus) string { return kubeflow.KnownState(status) }
 
 // Turns are those of package kubeflow.

@@ -34,7 +34,7 @@ type kind struct {
 	decode func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error)
 }
 
-// kinds returns all kinds of jobs. TFJobs of v1alpha2 are stored as TFJobs of v1, with a mark.
+// kinds returns all kinds of jobs. TFJobs of v1alpha2 are stored as TFJobs of v1, with spec.createdAs.
 func kinds() []kind {
 	all := []kind{
 		{

@@ -271,8 +271,8 @@ func (c *Controller) heldSince(key cache.ObjectName, framework *frameworkv1.Fram
 	return c.held[key]
 }
 
-// do carries out a step. If the refusal in the Framework's annotation is outdated, do corrects it first, unless that
-// shows only when the Workload is created.
+// do carries out a step. If the refusal in the Framework's annotation is outdated, it first corrects the annotation,
+// unless only the creation of the Workload shows whether it is refused.
 func (c *Controller) do(ctx context.Context, s situation, next step) error {
 	if next.create == nil && next.refusal != s.framework.Annotations[frameworkv1.AnnotationRefusal] {
 		return c.refuse(ctx, s.framework, next.refusal)
@@ -317,7 +317,7 @@ func (c *Controller) admit(ctx context.Context, s situation) (written bool, err 
 }
 
 // hold removes the admission from a Framework's annotations, so that its attempt ends. The cache may lack a Workload
-// that exists, for instance in a namespace that can't be listed, so hold first asks the API server.
+// that exists, for instance in a namespace that can't be listed, so the API server is asked first.
 func (c *Controller) hold(ctx context.Context, s situation) error {
 	if s.workload == nil {
 		asking, cancel := aRequest(ctx)
@@ -353,8 +353,8 @@ func (c *Controller) create(ctx context.Context, framework *frameworkv1.Framewor
 	return err
 }
 
-// isRefusal reports whether the API server has refused an object, and will again until the object or a policy is changed.
-// etcd's refusal of an object that is too large is an error without a known reason.
+// isRefusal reports whether the API server has refused an object, and will refuse it again until the object or a policy
+// is changed. If the object is too large for etcd, the error has no known reason, only the code 500.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -421,7 +421,7 @@ func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framew
 }
 
 // known caches what was read recently. So a thousand Frameworks that are admitted together cause one request, and a
-// step that failed half-way can continue.
+// step that failed half-way finds what it has read.
 type known[T any] map[string]finding[T]
 
 type finding[T any] struct {

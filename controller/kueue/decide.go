@@ -22,8 +22,8 @@ import (
 // maxPodSets is how many kinds of Pods a Workload may have.
 const maxPodSets = 18
 
-// settleDelay is how long after a Framework has lost its annotation its quota is returned at the earliest. The
-// controller of attempts may see the loss later than this controller.
+// settleDelay is the least time between the removal of a Framework's annotation and the return of its quota. The
+// controller that runs the attempts may see the removal later than this controller.
 const settleDelay = 2 * time.Second
 
 // situation is what is known of a Framework in a queue.
@@ -36,12 +36,12 @@ type situation struct {
 	now       time.Time
 }
 
-// step is one write. At most one field is set, except that admit may be set together with status.
+// step is what to do next: nothing, one write, or the two writes admit and status. At most one field is set otherwise.
 type step struct {
 	create *workload
 	// remove says that the Workload is to be deleted.
 	remove bool
-	// admit means that the Framework gets the annotation that its Workload implies; hold, that it gets none.
+	// admit means that the Framework gets the annotation that its Workload implies; hold, that it loses the annotation.
 	admit, hold bool
 	// status changes the status of the Workload. Together with admit, it is written after the annotation.
 	status *statusChange
@@ -117,8 +117,8 @@ func decideFirst(framework *frameworkv1.Framework) step {
 	return step{create: workload}
 }
 
-// giveWay removes the annotation of a Framework that Kueue has evicted. When the Framework's attempt is gone, giveWay
-// returns the quota.
+// giveWay removes the annotation of the admission from a Framework that Kueue has evicted. When the Framework's attempt
+// is gone, giveWay returns the quota.
 func giveWay(s situation, annotated bool) step {
 	if !annotated && !s.workload.is(conditionQuotaReserved) {
 		return step{}
@@ -129,8 +129,8 @@ func giveWay(s situation, annotated bool) step {
 	return step{status: released(s)}
 }
 
-// queueAnew stops a Framework that no longer matches its Workload, and then replaces the Workload. There may be no
-// quota for the new one.
+// queueAnew stops a Framework that no longer matches its Workload, and then replaces the Workload. The new Workload may
+// have to wait for quota.
 func queueAnew(s situation, annotated bool) step {
 	if next, left := leave(s, annotated); left && s.workload.is(conditionQuotaReserved) {
 		return next
@@ -138,7 +138,7 @@ func queueAnew(s situation, annotated bool) step {
 	return step{hold: annotated, remove: !annotated}
 }
 
-// leave returns the next step of stopping a Framework. left reports that a part of the Framework is not stopped yet.
+// leave returns the next step of stopping a Framework. `left` reports that a part of the Framework is not stopped yet.
 func leave(s situation, annotated bool) (next step, left bool) {
 	switch {
 	case annotated:
@@ -195,7 +195,7 @@ func newWorkload(framework *frameworkv1.Framework) (*workload, error) {
 func podSetName(role string) string { return strings.ToLower(role) }
 
 // isFor reports whether a Workload requests what the Framework requests, in the same queue. If the Workload has no
-// digest, or one of another build, only the numbers of Pods are compared.
+// digest, or one of another version of this program, only the numbers of Pods are compared.
 func isFor(w *workload, framework *frameworkv1.Framework) bool {
 	have, want := map[string]int32{}, map[string]int32{}
 	for _, set := range w.Spec.PodSets {
@@ -249,7 +249,7 @@ func isReady(framework *frameworkv1.Framework) bool {
 	return status.Tasks != nil && status.Tasks.Total > 0 && status.Tasks.Pending == 0
 }
 
-// with returns the conditions of the Workload, changed by the given ones. with does not change the Workload.
+// with returns the conditions of the Workload, changed by the given ones. The Workload itself stays as it is.
 func (s situation) with(conditions ...metav1.Condition) []metav1.Condition {
 	all := slices.Clone(s.workload.Status.Conditions)
 	for _, condition := range conditions {
@@ -334,7 +334,7 @@ func finished(s situation) *statusChange {
 }
 
 // firstAttempt returns the first attempt for which a new admission counts: the present one or the next. If the
-// annotation has the same admission already, its value stays.
+// annotation has the same admission already, the attempt in it stays.
 func firstAttempt(s situation) int32 {
 	if before := lifecycle.AdmissionOf(s.framework); before != nil && before.Framework == string(s.framework.UID) && before.Workload == string(s.workload.UID) {
 		return before.Attempt

@@ -126,8 +126,8 @@ func (w *workload) is(kind string) bool {
 	return meta.IsStatusConditionTrue(w.Status.Conditions, kind)
 }
 
-// decode returns a transform for an informer. It decodes the fields of an object that reduce keeps. If an object can't
-// be decoded, only its metadata is kept, so that the others can still be listed.
+// decode returns a transform for an informer. The transform decodes the fields of an object that reduce keeps. If an
+// object can't be decoded, only its metadata is kept, so that the others can still be listed.
 func decode[T any, P interface {
 	*T
 	metav1.Object

@@ -55,8 +55,8 @@ func askedOf(role *frameworkv1.TaskRoleSpec, spec *corev1.PodSpec) asked {
 	}
 }
 
-// digestVersion is the prefix of a digest. It has to change when the fields of asked change, or Kubernetes' fields in
-// it; otherwise an upgrade would end running Frameworks.
+// digestVersion is the prefix of a digest. It has to change when the fields of the type asked change, including
+// Kubernetes' fields in it; otherwise an upgrade would end running Frameworks.
 const digestVersion = "v1:"
 
 // podSetsOf returns the pod sets of a Framework's Workload, and a digest of the fields that determine their quota. The
@@ -90,8 +90,8 @@ func podSetsOf(framework *frameworkv1.Framework) (sets []podSet, digest string, 
 	return sets, digestVersion + hex.EncodeToString(sum[:16]), nil
 }
 
-// Decoding takes many times the memory of the text, and all templates of a Framework are decoded at once. maxBytes is
-// more than etcd accepts for a Workload.
+// These are limits of all templates of a Framework together, because all are decoded at once, and decoding takes many
+// times the memory of the text. maxBytes is more than etcd accepts for a Workload.
 const maxBytes, maxValues = 2 << 20, 50_000
 
 // reading counts how much of a Framework's templates was read: bytes, with placeholders replaced, and JSON values.

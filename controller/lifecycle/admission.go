@@ -16,8 +16,8 @@ import (
 // annotation says, and a running attempt ends when the annotation goes. Another attempt follows when the Framework is
 // admitted again: that is no failure of the Framework, so the retry does not count.
 
-// annotationGatedFor names the controller that removes Kueue's gate from a Pod. Kueue's integration of Pods then gates
-// the Pod, but creates no Workload for it.
+// annotationGatedFor is an annotation of Pods that names the controller which removes Kueue's gate. Kueue's integration
+// of Pods gates such a Pod, but creates no Workload for it.
 const annotationGatedFor = "kueue.x-k8s.io/pod-suspending-parent"
 
 // isHeld reports whether the Framework is in a queue and not admitted.
@@ -37,7 +37,7 @@ func (d *decision) isHeld() bool {
 }
 
 // admissionIsUsedUp reports whether the last attempt was admitted and then preempted. Before the next attempt begins,
-// the quota returns to the queue, and the annotation is removed.
+// the quota returns to the queue, and the annotation with the admission is removed.
 func (d *decision) admissionIsUsedUp() bool {
 	attempt := &d.next.AttemptStatus
 	return d.Options.Queues && d.Framework.Labels[frameworkv1.LabelQueue] != "" && UsesUp(attempt, AdmissionOf(d.Framework))

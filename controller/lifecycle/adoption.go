@@ -95,7 +95,7 @@ func blocksDeletionOf(object metav1.Object, owner types.UID) bool {
 }
 
 // runningSince returns when a running Pod began to run. An adopted Pod ran before this controller saw it, so the time
-// is the one in the Pod's status, limited to the attempt.
+// is the one in the Pod's status, but neither before the attempt's beginning nor after now.
 func (t cursor) runningSince(pod *corev1.Pod) metav1.Time {
 	begun := t.status().AttemptStatus.StartTime
 	if !t.d.adopted[pod.UID] || pod.Status.StartTime == nil || !pod.Status.StartTime.Before(&t.d.now) {

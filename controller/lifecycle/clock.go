@@ -17,7 +17,7 @@ import (
 type TakenOver struct {
 	// At is when this controller first saw the status, by the controller's own clock.
 	At time.Time
-	// toCome are the times that were in the future then, in seconds since 1970. Times in a status are whole seconds.
+	// toCome are the times that were in the future at At, in seconds since 1970. Times in a status are whole seconds.
 	toCome sets.Set[int64]
 }
 
@@ -52,7 +52,7 @@ func TakeOver(status *frameworkv1.FrameworkStatus, now time.Time) TakenOver {
 // AnyToCome reports whether the status had times that were still to come.
 func (t *TakenOver) AnyToCome() bool { return t.toCome.Len() > 0 }
 
-// since returns a persisted time by this controller's clock. If the time is in the future, since returns when this
+// since returns a persisted time by this controller's clock. If the time is in the future, the result is when this
 // controller found it.
 func (t *TakenOver) since(at metav1.Time) time.Time {
 	if t.toCome.Has(at.Unix()) {
@@ -61,7 +61,7 @@ func (t *TakenOver) since(at metav1.Time) time.Time {
 	return at.Time
 }
 
-// over reports whether a span since a time in the status is over. If not, at is when it will be, and the caller
+// over reports whether the span after a time in the status is over. If not, `at` is when it will be, and the caller
 // schedules a decision for then.
 func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
 	if at = d.TakenOver.since(since).Add(span); d.clock.Before(at) {

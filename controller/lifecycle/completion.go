@@ -24,10 +24,10 @@ func (d *decision) applyCompletionPolicy() (goOn bool) {
 }
 
 // evaluateCompletion returns how the attempt ends by the completion policy; nil while the attempt goes on. In each
-// role, the failed task with the number minFailedTaskCount, and the succeeded task with the number
-// minSucceededTaskCount, counted in the order of completion, may end the attempt. The earliest such task does; of
-// several at the same time, the first in the order of the spec. If there is none, the attempt succeeds once all tasks
-// have completed, whatever their results. Tasks that a rescale deletes don't count.
+// role, two tasks may end the attempt: number minFailedTaskCount of those that failed, and number minSucceededTaskCount
+// of those that succeeded, in the order of completion. The earliest such task does; of several at the same time, the
+// first in the order of the spec. If there is none, the attempt succeeds once all tasks have completed, whatever their
+// results. Tasks that a rescale deletes don't count.
 func evaluateCompletion(specs []frameworkv1.TaskRoleSpec, statuses []*frameworkv1.TaskRoleStatus) *frameworkv1.FrameworkAttemptCompletionStatus {
 	roles := rolesByName(statuses)
 	var winner, last *trigger

@@ -50,8 +50,8 @@ const (
 	reasonAdmitted        = "Admitted"
 )
 
-// MergeConditions returns the controller's own conditions from own, followed by conditions of other writers from
-// stored. It changes neither argument.
+// MergeConditions returns the controller's own conditions from `own`, followed by conditions of other writers from
+// `stored`. It changes neither argument.
 func MergeConditions(own, stored []metav1.Condition) []metav1.Condition {
 	merged := make([]metav1.Condition, 0, len(own)+len(stored))
 	for _, condition := range stored {
@@ -135,8 +135,8 @@ const (
 // mostRefusalLength bounds the message about a Framework that can't be in a queue.
 const mostRefusalLength = 512
 
-// blockedCondition returns the condition about refused creations; nil if there are none. Its reason is the reason of
-// the first one. If the condition is new, an event reports it.
+// blockedCondition returns the condition about refused creations; nil if there are none. Its reason is that of the
+// first refusal. If the condition is new, an event reports it.
 func (d *decision) blockedCondition() *metav1.Condition {
 	blocks := d.blocks()
 	if block, overdue := d.overdueBlock(); overdue {

@@ -52,7 +52,7 @@ func podRefused(code frameworkv1.CompletionCode, err error) *frameworkv1.Complet
 }
 
 // shortRefusal returns the API server's status in an error, or else the error's message. All texts in the result
-// together have at most most bytes, plus three for each text that was cut.
+// together have at most `most` bytes, plus three for each text that was cut.
 func shortRefusal(err error, most int) any {
 	rest := most
 	shorten := func(s string) string {

@@ -86,8 +86,8 @@ func (d *decision) ownConfigMap() bool {
 	return d.ConfigMap != nil && uid != nil && d.ConfigMap.UID == *uid
 }
 
-// creationTimedOut reports whether the created ConfigMap should have been seen by now. If not, at is the time by which
-// it should be seen.
+// creationTimedOut reports whether the created ConfigMap should have been seen by now. If not, `at` is the time by
+// which it should be seen.
 func (d *decision) creationTimedOut() (timedOut bool, at time.Time) {
 	return d.over(d.next.TransitionTime, d.Options.CreationTimeout)
 }

@@ -231,7 +231,7 @@ func (d *decision) activeTasks() map[string]int32 {
 	return active
 }
 
-// minimumHolds reports whether the tasks for which counts returns true are enough for the gang's minimums. Completed
+// minimumHolds reports whether the tasks for which `counts` returns true are enough for the gang's minimums. Completed
 // tasks are not counted; they have lowered the minimums already.
 func (d *decision) minimumHolds(counts func(cursor) bool) bool {
 	var tally podgroup.Tally

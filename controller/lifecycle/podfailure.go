@@ -18,8 +18,10 @@ import (
 
 // PodFailureRules assign a completion code to a failed Pod:
 //
-//  1. If the cluster ended the Pod, only patterns on the Pod's own reason are tried. If none fits, the code is −101 (PodExternalDeleted), whatever the exit code.
-//  2. For other Pods all patterns are tried in order, the predefined exit codes 200, 201 and 210 first. The first pattern that fits in full decides.
+//  1. If the cluster ended the Pod, only patterns on the Pod's own reason are tried. If none fits, the code is −101
+//     (PodExternalDeleted), whatever the exit code.
+//  2. For other Pods all patterns are tried in order, the predefined exit codes 200, 201 and 210 first. The first
+//     pattern that fits in full decides.
 //
 // Diagnostics end in one line of JSON after "matched: " or "unmatched: ", which clients of FrameworkController parse.
 type PodFailureRules struct {
@@ -200,7 +202,8 @@ func (p podPattern) match(pod *corev1.Pod, verdict podend.Verdict) (matchedPod, 
 	return matched, true
 }
 
-// match tries a container. All fields except the name need the container to have ended.
+// match reports whether a container fits the pattern, and the fields that fit. All fields except the name need the
+// container to have ended.
 func (p containerPattern) match(status corev1.ContainerStatus) (matchedContainer, bool) {
 	var matched matchedContainer
 	if !find(p.name, status.Name, &matched.Name) {
@@ -218,7 +221,7 @@ func (p containerPattern) match(status corev1.ContainerStatus) (matchedContainer
 	return matched, fits
 }
 
-// find searches a text for the expression and stores the match in found. A nil expression matches any text and stores
+// find searches a text for the expression and stores the match in `found`. A nil expression matches any text and stores
 // nothing.
 func find(expression *regexp.Regexp, text string, found *string) bool {
 	if expression == nil {
@@ -232,8 +235,8 @@ func find(expression *regexp.Regexp, text string, found *string) bool {
 	return true
 }
 
-// contains reports whether a number is in a range, and stores the number in found. An unset range contains every number
-// and stores nothing.
+// contains reports whether a number is in a range, and stores the number in `found`. An unset range contains every
+// number and stores nothing.
 func contains(r configv1alpha1.Int32Range, number int32, found **int32) bool {
 	if r.Min == nil && r.Max == nil {
 		return true

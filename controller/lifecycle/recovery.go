@@ -42,8 +42,8 @@ func (c memberCount) plus(other memberCount) memberCount {
 	}
 }
 
-// followRecovery records when the gang began to wait for lost members. The time stays in the status until no lost
-// member waits for room, or is being created.
+// followRecovery records when the gang began to wait for lost members. The time stays in the status while any lost
+// member waits for room or is being created.
 func (d *decision) followRecovery() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || !group.EverScheduled || d.completing() {
@@ -66,8 +66,8 @@ func (d *decision) followRecovery() (goOn bool) {
 	return true
 }
 
-// awaitedMembers reports whether the gang waits for lost members. waiting: the cluster has no room for some of them.
-// coming: some of them are being created.
+// awaitedMembers reports whether the gang waits for lost members. `waiting`: the cluster has no room for some of them.
+// `coming`: some of them are being created.
 func (d *decision) awaitedMembers() (waiting, coming bool) {
 	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
 	if !needed {
@@ -97,7 +97,7 @@ func (d *decision) awaitedMembers() (waiting, coming bool) {
 	return waiting, coming
 }
 
-// countMember counts one task. blocked means that the API server refuses the task's Pod at present.
+// countMember counts one task. `blocked` means that the API server refuses the task's Pod at present.
 func (t cursor) countMember(blocked bool) memberCount {
 	task := t.status()
 	switch {
@@ -132,8 +132,8 @@ func (t cursor) countMember(blocked bool) memberCount {
 	return count
 }
 
-// wasAdded reports whether a rescale has added the task to the gang. For a task that has not run, the status does not
-// show whether its Pod ever had a node.
+// wasAdded reports whether a rescale has added the task to the gang: its attempt is newer than the PodGroup. For a task
+// that has not run, nothing else shows whether its Pod ever had a node.
 func (t cursor) wasAdded() bool {
 	begun := t.d.next.AttemptStatus.PodGroup.CreationTime
 	return begun != nil && t.status().StartTime.After(begun.Time)

@@ -25,8 +25,9 @@ func (d *decision) rescalable() bool {
 	return !d.completing() && d.next.State != frameworkv1.FrameworkAttemptCompleted
 }
 
-// scalePersisted reports whether the written status has the roles and tasks of this attempt, the marks, and the
-// deletion timeouts. Before that, nothing that depends on the tasks is decided, not even by the completion policy.
+// scalePersisted reports whether the written status has the roles and tasks of this attempt, which tasks are to be
+// deleted, and the deletion timeouts. Before that, nothing that depends on the tasks is decided, not even by the
+// completion policy.
 func (d *decision) scalePersisted() bool {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
 		return false
@@ -47,8 +48,8 @@ func (d *decision) scalePersisted() bool {
 	return true
 }
 
-// rescale adapts the tasks to the numbers in the spec. It ends the round until the written status has them, and says
-// whether the attempt is a gang.
+// rescale adapts the tasks to the numbers in the spec. It ends the round until the written status has these tasks, and
+// shows whether the attempt is a gang.
 func (d *decision) rescale() (goOn bool) {
 	if d.rescalable() {
 		d.addAndMark()
@@ -121,7 +122,7 @@ func (d *decision) dropUnbegun() int {
 
 func isMarked(task *frameworkv1.TaskStatus) bool { return task.DeletionPending }
 
-// markTail marks the tasks of a role from index want on, the last one first.
+// markTail marks the tasks of a role from index `want` on for deletion, the last one first.
 func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
 	marked := 0
 	for index := len(role.TaskStatuses) - 1; index >= int(want); index-- {
@@ -138,8 +139,8 @@ func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
 	return marked
 }
 
-// compactTasks removes marked tasks that have completed. If such a task is in the spec again, a new task replaces it,
-// which ends the round.
+// compactTasks removes tasks that are marked for deletion and have completed. If such a task is in the spec again, a
+// new task replaces it, which ends the round.
 func (d *decision) compactTasks() (goOn bool) {
 	if !d.rescalable() {
 		return true
@@ -202,8 +203,8 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	}
 }
 
-// deleted reports whether the task is marked and the written status has its end. unwritten reports that its end is
-// known, but not written yet.
+// deleted reports whether the task is marked for deletion and the written status says that it has completed. unwritten
+// reports that it has completed, but the written status does not say so yet.
 func (t cursor) deleted() (deleted, unwritten bool) {
 	task := t.status()
 	if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {

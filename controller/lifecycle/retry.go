@@ -29,7 +29,8 @@ const (
 //
 //	longest = quickMost · max(1, n / quickTasks)
 //
-// Each delay is drawn from the upper half, so all tasks together have 200 to 400 retries a minute, 270 in the mean.
+// Each delay is drawn between half of the longest and all of it, so all tasks together have 200 to 400 retries a
+// minute, 270 in the mean.
 const (
 	quickSpan  = 1 * time.Second
 	quickMost  = 1 * time.Minute
@@ -143,7 +144,8 @@ func (a endedAttempt) backoff() int64 {
 }
 
 // quickBackoff returns the longest delay in seconds after a quick attempt: one second for the first in a row, then
-// doubling. The delay is drawn from the upper half, so that attempts that failed together are not retried together.
+// doubling. The delay is drawn between half of that and all of it, so that attempts that failed together are not
+// retried together.
 func (a endedAttempt) quickBackoff() int64 {
 	return a.doubled(quickMost * time.Duration(max(a.tasks, quickTasks)) / quickTasks)
 }

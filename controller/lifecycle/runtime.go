@@ -73,7 +73,7 @@ func (d *decision) applyRuntimeLimit() (goOn bool) {
 	return true
 }
 
-// enoughRun reports whether so many tasks run or have succeeded that the attempt's time counts.
+// enoughRun reports whether so many tasks run or have succeeded that the time of the run-time limit counts.
 func (d *decision) enoughRun() bool {
 	if d.isGang() {
 		return d.minimumHolds(cursor.isActive)

@@ -166,7 +166,7 @@ func (t cursor) awaitPod() {
 	}
 }
 
-// creationTimedOut reports whether the created Pod should have been seen by now. If not, at is the time by which it
+// creationTimedOut reports whether the created Pod should have been seen by now. If not, `at` is the time by which it
 // should be seen.
 func (t cursor) creationTimedOut() (timedOut bool, at time.Time) {
 	return t.d.over(t.status().TransitionTime, t.d.Options.CreationTimeout)
@@ -215,7 +215,7 @@ func (t cursor) nameIsTaken() bool {
 }
 
 // podIsOutOfSight reports whether the cache should have the task's Pod and does not, although no deletion was seen; the
-// Pod may only have lost a label. If the Pod was just created, and the task still needs a Pod, the cache has until at
+// Pod may only have lost a label. If the Pod was just created, and the task still needs a Pod, the cache has until `at`
 // to show the Pod.
 func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	task := t.status()

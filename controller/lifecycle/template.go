@@ -50,8 +50,8 @@ func CheckContainers(role string, spec *corev1.PodSpec) error {
 	return nil
 }
 
-// replacedSize returns the size of a text in bytes once each old of the pairs is replaced by the new. The pairs don't
-// overlap.
+// replacedSize returns the size of a text in bytes once each old string in oldnew is replaced by the new string that
+// follows it. Old strings don't overlap.
 func replacedSize(text string, oldnew []string) int {
 	size := len(text)
 	for i := 0; i+1 < len(oldnew); i += 2 {

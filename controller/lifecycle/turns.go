@@ -23,8 +23,8 @@ const other = "Other"
 // maxCountedCode is the highest code that is counted by itself. Exit codes of Linux end at 255.
 const maxCountedCode = 999
 
-// Turns returns what happened to a Framework between two successively written statuses. before may be nil. Every end of
-// an attempt is counted, because each is written before the next attempt begins.
+// Turns returns what happened to a Framework between two successively written statuses. `before` may be nil. Every end
+// of an attempt is counted, because each is written before the next attempt begins.
 func Turns(created time.Time, before, after *frameworkv1.FrameworkStatus, now time.Time) []plan.Turn {
 	if before == nil {
 		before = &frameworkv1.FrameworkStatus{AttemptStatus: frameworkv1.FrameworkAttemptStatus{ID: after.AttemptStatus.ID}}
@@ -100,7 +100,8 @@ func completed(completion frameworkv1.CompletionStatus) plan.Turn {
 	return plan.Turn{Kind: plan.AttemptCompleted, Code: code, Type: typeOf(completion)}
 }
 
-// typeOf returns the type of an end as a label: its first attribute if that is a known one.
+// typeOf returns how an attempt ended, as the value of a label: Succeeded; else the first of Conflict, Transient and
+// Permanent among its attributes; else Failed.
 func typeOf(completion frameworkv1.CompletionStatus) string {
 	if succeeded(completion) {
 		return string(frameworkv1.CompletionTypeSucceeded)
@@ -147,7 +148,8 @@ func waits(before, after []metav1.Condition, now time.Time) []plan.Turn {
 	return turns
 }
 
-// waitReason returns a reason of a condition, if the controller or the scheduler gives it.
+// waitReason returns the reason of a condition as a label: the reason itself if the controller or the scheduler gives
+// it, else Other.
 func waitReason(reason string) string {
 	switch reason {
 	case reasonNoPodGroup, reasonNotYetScheduled, reasonInQueue,

@@ -55,8 +55,9 @@
 // If a sync has left something to do, the next sync follows at once. Until "next sync" it continues with the last plan,
 // and after that it decides again.
 //
-// A sync starts requests for 100 ms, or until it has started 50, but for at most 2 s. Then the Framework goes to the end
-// of the queue, and its next sync sees what has changed. So a small Framework starts in one sync.
+// A sync starts requests for 100 ms or until it has started 50, whichever comes later, but for at most 2 s. Then the
+// Framework goes to the end of the queue, and its next sync sees what has changed. So a small Framework starts in one
+// sync.
 //
 // A sync is in flight from beginning to end. A sync that has not ended after 200 ms gives its worker back, and goes
 // on until its requests are answered. A namespace has at most 32 syncs in flight. All namespaces together have at
@@ -91,8 +92,8 @@
 //
 // # Back-off
 //
-// A request that fails has a cause: a role with refused Pods, or one object. One request of all with the same cause is
-// tried again, after a delay that depends on f, the failures in a row:
+// A request that fails has a cause: a role with refused Pods, or one object. Of the requests with the same cause, one
+// is tried again, after a delay that depends on f, the failures in a row:
 //
 //	delay = 50 ms · 2^(f-1), at most 50 s, and a fifth less by chance
 //
@@ -121,7 +122,7 @@
 //
 // An object that has left the cache, and was not seen to be deleted, is looked for after 500 ms: the event about its
 // end comes later than the cache. If the object exists, the controller looks at it every 30 s, at most a hundred
-// objects of an owner, those first that were looked at longest ago. The Secret of a job, which is not
+// objects of an owner, beginning with the one that was looked at longest ago. The Secret of a job, which is not
 // watched, is looked at every 30 s too.
 package pacing
 
@@ -148,12 +149,13 @@ const (
 	// again.
 	busyWindows = 12
 	// startingWindows is how many times W the first change waits while tasks are about to start. maxWindows is how many
-	// times W any change waits at most. Both count W, the window of a small Framework, even for a large one.
+	// times W any change waits at most. W is the window of a small Framework, even in a large one.
 	startingWindows, maxWindows = 30, 100
-	// maxOwnWindows is how many of its own windows a large Framework waits at most. That is 10 ms per task by default,
-	// about as long as an API server takes to start a task.
+	// maxOwnWindows is how many windows of its own size a large Framework waits at most. That is 10 ms per task by
+	// default, about as long as an API server takes to start a task.
 	maxOwnWindows = 20
-	// startingWrites is how many times as long as the last write took the first change of a start waits.
+	// startingWrites limits how long the first change of a start waits, as a multiple of the duration of the last
+	// write.
 	startingWrites = 100
 )
 
@@ -170,9 +172,9 @@ const (
 	// server takes a while to store the status of thousands of tasks.
 	Patience = 200 * time.Millisecond
 	// MaxFlights is how many syncs of one namespace may be under way, with or without a worker. MaxFlightsInAll is how
-	// many of all namespaces may be; each namespace may have one more.
+	// many of all namespaces together may be, not counting one of each namespace.
 	MaxFlights, MaxFlightsInAll = 32, 1024
-	// maxRounds, plus the number of its tasks, is how many rounds in a row a Framework may take. Normal work takes
+	// maxRounds is how many rounds in a row a Framework may take, besides one for each of its tasks. Normal work takes
 	// fewer. If another client undoes at once what the controller does, the Framework never comes to rest; after so
 	// many rounds it is backed off as after an error.
 	maxRounds = 500
@@ -200,9 +202,9 @@ const (
 	// LookTime is how long one live read may take in all: the pages of a list of a namespace, and reads of single
 	// objects that the list has not shown.
 	LookTime = 4 * time.Minute
-	// StuckAfter is the duration after which a sync is assumed never to end. StuckAfter is longer than a sync with
-	// requests that all take RequestTime: after longestTurn the sync ends with one write of the status, with its tries,
-	// one look, and one batch each of creations and of the rest.
+	// StuckAfter is the duration after which a sync is assumed never to end. It is longer than a sync with requests
+	// that all take RequestTime: after longestTurn a sync makes at most one write of the status, with retries, one
+	// look, one batch of creations, and one batch of other actions.
 	StuckAfter = 20 * time.Minute
 	// EventDelay is the time in which events of a Framework's Pods are collected before the Framework is synced.
 	EventDelay = 10 * time.Millisecond
@@ -213,11 +215,11 @@ const (
 	// MinBackoff is the delay after the first failure, MaxBackoff the longest.
 	MinBackoff = 50 * time.Millisecond
 	MaxBackoff = 50 * time.Second
-	// maxTryDistance is the longest time between two tries of one Framework. It is half a minute, so that even two of
-	// them take no longer than a minute.
+	// maxTryDistance is the longest time between two tries of one Framework. It is half a minute, so that a Framework
+	// with two causes tries each of them within a minute.
 	maxTryDistance = 30 * time.Second
-	// soonAfterGrant is how long after its last try a failed cause is tried again, once a request of another cause has
-	// succeeded.
+	// soonAfterGrant is how long after its last try a failed cause is tried again if meanwhile a request of another
+	// cause has succeeded.
 	soonAfterGrant = 5 * time.Second
 	// repeatsPerMinute is how often many writes together are repeated in the end.
 	repeatsPerMinute = 200
@@ -241,7 +243,7 @@ const (
 	// MaxTellTries is how often the controller tries to record an event while the API server does not accept it, and
 	// TellAgain how long it waits in between. client-go has the same values.
 	MaxTellTries, TellAgain = 12, 10 * time.Second
-	// UnservedAfter is how long the first lists of optional kinds may take before the controller logs that they are
-	// missing.
+	// UnservedAfter is how long the first lists of optional kinds may take before the controller logs that the kinds
+	// are missing.
 	UnservedAfter = 10 * time.Second
 )

@@ -12,9 +12,8 @@ type Pace[Cause comparable] struct {
 	Syncs    Syncs
 	Refusals Refusals[Cause]
 	Repeats  Repeats[Cause]
-	// Terminating has when each object was first seen being deleted. Missing has when an object that should exist was
-	// first missing from the caches. Looks has when the controller last read an object that the caches lack from the
-	// API server.
+	// Terminating is when each object was first seen being deleted. Missing is when each object that should exist was
+	// first missing from the caches. Looks is when each object that the caches lack was last read from the API server.
 	Terminating, Missing, Looks Sightings[types.UID]
 	// Parallel is how many requests may be under way at the same time; 0 if that is not known yet.
 	Parallel int

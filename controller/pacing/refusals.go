@@ -81,7 +81,8 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
 }
 
-// DueAlone returns when a request may be tried that stands for a whole owner. How long such a request waits depends on the failures in a row of its own cause; failures of other causes do not delay the request further.
+// DueAlone is Due for a request on which everything else of the owner waits, such as a write of the status. How long
+// such a request waits depends on the failures in a row of its own cause; failures of other causes do not add to that.
 func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
 	known := r.byCause[cause]
 	if known == nil {
@@ -98,7 +99,8 @@ func (r *Refusals[Cause]) Tried(cause Cause) time.Time {
 	return time.Time{}
 }
 
-// Failing reports whether the last try has failed. After a try that succeeded, the other causes may be gone too.
+// Failing reports whether the last try, of any cause, has failed. After a try that succeeded, the other causes may be
+// gone too.
 func (r *Refusals[Cause]) Failing() bool { return r.failed > 0 }
 
 // None reports whether no cause is refused.

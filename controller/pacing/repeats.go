@@ -18,7 +18,8 @@ type repeats struct {
 	last   time.Time
 }
 
-// Repeated records that a write has succeeded. It counts as a repeat if the last such write did not last long enough.
+// Repeated records that a write has succeeded. The write counts as a repeat if the last one of this cause was less than
+// Lasting ago.
 func (r *Repeats[Cause]) Repeated(cause Cause, now time.Time) {
 	if r.byCause == nil {
 		r.byCause = map[Cause]repeats{}
@@ -47,7 +48,7 @@ func (r *Repeats[Cause]) longest() time.Duration {
 	return max(MaxBackoff, time.Duration(len(r.byCause))*time.Minute/repeatsPerMinute)
 }
 
-// Lasting returns how long a write has to last for the next one not to count as a repeat. It is longer than the longest
+// Lasting returns how long after a write the next one no longer counts as a repeat. This is longer than the longest
 // delay.
 func (r *Repeats[Cause]) Lasting() time.Duration { return 2 * r.longest() }
 

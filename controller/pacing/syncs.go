@@ -47,7 +47,7 @@ func (s *Syncs) Round() { s.rounds++ }
 // Decided records that a plan was made.
 func (s *Syncs) Decided(now time.Time) { s.decided = now }
 
-// Rested records that the owner is at rest: nothing is left to do at once, except after a back-off.
+// Rested records that the owner is at rest: nothing is left to do, except after a back-off.
 func (s *Syncs) Rested() { s.rounds = 0 }
 
 // Ended records that a sync has ended. unfinished says that it left something that has to be done at once.

@@ -40,7 +40,7 @@ type Span struct {
 	Numbers map[string]int64
 }
 
-// TraceOf returns the trace of a Framework: its UID without the hyphens, so that it can be looked for.
+// TraceOf returns the trace of a Framework: its UID without the hyphens, so that users can search for the trace.
 func TraceOf(framework types.UID) TraceID {
 	var id TraceID
 	if data, err := hex.DecodeString(strings.ReplaceAll(string(framework), "-", "")); err == nil && len(data) == len(id) {
@@ -156,7 +156,7 @@ func (t task) span(framework *frameworkv1.Framework, parent string, end metav1.T
 	return span
 }
 
-// newSpan returns a span with a name below a parent. If the end is unknown, last is used.
+// newSpan returns a span with a name below a parent. If the end is unknown, `last` is used.
 func newSpan(framework *frameworkv1.Framework, parent, name string, start time.Time, end *metav1.Time, last metav1.Time) Span {
 	if end == nil {
 		end = &last

@@ -36,7 +36,7 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// New returns a Tracer. url is the address of a collector that accepts OTLP over HTTP, with the path. Headers and
+// New returns a Tracer. url is the address of a collector that accepts OTLP over HTTP, including the path. Headers and
 // certificates are read from the environment variables OTEL_EXPORTER_OTLP_*.
 func New(ctx context.Context, url string) (*Tracer, error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(url), otlptracehttp.WithTimeout(sendTimeout))

@@ -39,9 +39,9 @@ func (d *decision) planActions() {
 	}
 }
 
-// planMarks marks the Pods that the current restart is going to delete, before the first of them is deleted. Pods that
-// have joined the restart are marked only after the status that names them was written. planMarks reports whether all
-// these Pods have their mark.
+// planMarks adds the annotation KeyMark to the Pods that the current restart is going to delete, before the first of
+// them is deleted. Pods that have joined the restart get it only after the status that names them was written.
+// planMarks reports whether all these Pods have the annotation.
 func (d *decision) planMarks() bool {
 	unmarked := d.unmarkedTargets()
 	onRecord, _ := d.targetOnRecord()
@@ -58,9 +58,9 @@ func (d *decision) planMarks() bool {
 	return len(unmarked) == 0
 }
 
-// planSurplus marks the Pods that a rescale removes. The end of a marked Pod is no event, even if the Job is scaled up
-// again before the Pod is deleted. Before the first mark, planSurplus reads the spec from the API server, to be sure
-// that it is current.
+// planSurplus adds the annotation KeyMark to the Pods that a rescale removes. Then the end of such a Pod triggers no
+// policy, even if the Job is scaled up again before the Pod is deleted. Before the first such write, planSurplus reads
+// the spec from the API server, to be sure that the known spec is current.
 func (d *decision) planSurplus() {
 	d.eachMember(func(m *member) {
 		switch {
@@ -180,8 +180,8 @@ func (d *decision) planPods() {
 	}
 }
 
-// content identifies what an object contains that another client deletes and the controller creates again. It changes
-// when the Job restarts or stops. As long as it stays the same, each further creation waits longer.
+// content names what the Job's objects contain at present (Action.Content). It changes when the Job restarts or stops.
+// While it stays the same, an object that another client deletes is recreated after a longer wait each time.
 func (d *decision) content() string {
 	return fmt.Sprintf("version %d, retry %d", d.next.Version, d.next.RetryCount)
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// firstDistance is the least time between the starts of two runs after the second restart of a Job. Each further
-	// restart doubles it.
+	// firstDistance is the least time between the starts of a Job's last two runs, after the second restart. Each
+	// further restart doubles it.
 	firstDistance = time.Second
 	// longestDistance is the longest time between the starts of two runs, for a restart that creates at most
 	// restartsPerMinute Pods. If it creates more, the time grows in proportion, so that no Job creates more Pods per

@@ -37,7 +37,7 @@ func commandOnRecord(state batchv1alpha1.JobState) types.UID {
 	return types.UID(uid)
 }
 
-// finishCommand deletes the Command that was executed last. The status is not written before the Command is gone.
+// finishCommand deletes the Command that was executed last. Until that Command is gone, the status is not written.
 func (d *decision) finishCommand() (goOn bool) {
 	uid := commandOnRecord(d.next.State)
 	for _, c := range d.Commands {
@@ -56,8 +56,8 @@ func (d *decision) finishCommand() (goOn bool) {
 // maxDismissals is how many Commands that do nothing are deleted in a round.
 const maxDismissals = 100
 
-// followCommands executes the first Command that has an effect in the present phase. It deletes the Commands before
-// that one, which have none. The next Command is executed when this one is gone.
+// followCommands executes the first Command that has an effect in the present phase, and deletes earlier Commands,
+// which have no effect. The next Command is executed when this one is gone.
 func (d *decision) followCommands() (goOn bool) {
 	waiting := d.waitingCommands()
 	for _, c := range waiting[:min(len(waiting), maxDismissals)] {
@@ -79,8 +79,9 @@ func (d *decision) followCommands() (goOn bool) {
 	return true
 }
 
-// waitingCommands returns the Job's Commands that are not being deleted, the oldest first. A claimed Command comes
-// before all others, because the claim has made it look newer.
+// waitingCommands returns the Job's Commands that are not being deleted, the oldest first. A Command whose execution
+// has begun (KeyClaim) comes before all others: that write has changed its resource version, by which it would look
+// newer.
 func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	var waiting []*busv1alpha1.Command
 	for _, c := range d.Commands {
@@ -139,8 +140,7 @@ func isCommand(action busv1alpha1.Action) bool {
 	return false
 }
 
-// dismiss deletes a Command that has no effect, after it has made sure that the status on which this depends is
-// current.
+// dismiss deletes a Command that has no effect. It first makes sure that the status, on which this depends, is current.
 func (d *decision) dismiss(c *busv1alpha1.Command, warning bool, message string) {
 	d.ActIfChecked(jobpods.Deletion(KindCommand, c))
 	if d.Checked[c.UID] {

@@ -10,7 +10,7 @@ import (
 )
 
 // counts are the numbers of a Job's Pods by state. A Pod that is being deleted, or is going to be, counts only in
-// terminating. A Pod that has ended is counted for ever.
+// terminating. A Pod that has ended stays counted after its deletion.
 type counts struct {
 	pending, running, succeeded, failed, terminating, unknown int32
 }

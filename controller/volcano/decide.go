@@ -63,7 +63,7 @@ func (d *decision) run() {
 }
 
 // stillWanted ends the round if the Job is being deleted. The garbage collector then deletes the Job's objects, and
-// their ends are no events.
+// their ends trigger no policy.
 func (d *decision) stillWanted() (goOn bool) {
 	d.leave = d.Job.DeletionTimestamp != nil
 	return !d.leave

@@ -31,8 +31,8 @@
 //
 // Names are fixed, so there is at most one Pod of an index. Annotations of a Pod hold the version of the Job for which
 // the Pod was created, and the number of restarts before. The controller deletes Pods of an older version, unless their
-// index is on record as ended, and creates no Pod until they are gone. It also deletes Pods with a mark, whose end is
-// no event. It remembers no UIDs.
+// index is on record as ended, and creates no Pod until they are gone. It also deletes Pods with a mark (the annotation
+// KeyMark); the end of such a Pod is no event. It remembers no UIDs.
 //
 // # What is on record
 //

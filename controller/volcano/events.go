@@ -63,8 +63,7 @@ func (d *decision) happenings() []happening {
 	return all
 }
 
-// happeningOf returns the event of an index. If Pods request several actions, the last request counts, unless it is for
-// the same action.
+// happeningOf returns the event of an index: a failed, lost, evicted or waiting Pod; false if there is none.
 func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	m := t.member(index)
 	switch {
@@ -167,7 +166,7 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 
 // taskFailed returns the event that the containers of a task's Pods were restarted maxRetry times in all. After the
 // controller has handled it, the event can happen again only when a Pod of the task was created again. While a Pod is
-// missing, it does not happen.
+// missing, the event does not happen.
 func (d *decision) taskFailed(t *task) (happening, bool) {
 	h := happening{event: busv1alpha1.EventTaskFailed, task: t}
 	restarts, most, last := int32(0), int32(-1), time.Time{}
@@ -259,8 +258,8 @@ func (d *decision) endOf(m *member) time.Time {
 	return at
 }
 
-// since returns when this process first observed what. If it does not remember, because it was restarted, since returns
-// told, the time in the objects. If told is zero or in the future, since returns now.
+// since returns when this process first observed `what`. If the process was restarted after that, the result is `told`,
+// the time in the objects; if `told` is zero or in the future, it is now.
 func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
 	switch {
@@ -275,8 +274,8 @@ func (d *decision) since(what string, told time.Time) time.Time {
 }
 
 // sinceOnRecord converts a time in the status to this controller's clock. If the time is in the future, the controller
-// that wrote it had a clock that is ahead. Then sinceOnRecord returns when this controller first saw the event, so that
-// delays are not prolonged.
+// that wrote it had a clock that is ahead. In that case sinceOnRecord returns when this controller first saw the event,
+// so that delays are not prolonged.
 func (d *decision) sinceOnRecord(at metav1.Time) time.Time {
 	return d.since("on record "+strconv.FormatInt(at.Unix(), 10), at.Time)
 }

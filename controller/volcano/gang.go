@@ -53,8 +53,8 @@ func (d *decision) hasStarted(t *task) bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool { return d.standing(m) == alive }) || d.mayStart(t)
 }
 
-// planPodGroup updates the gang's PodGroup, before Pods are created. planPodGroup reports whether Pods may be created:
-// the PodGroup is as it should be.
+// planPodGroup updates the gang's PodGroup, before Pods are created. It reports whether the PodGroup is as it should
+// be, so that Pods may be created.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
 	if desired == nil {

@@ -19,7 +19,7 @@ import (
 
 // task is a task of the Job, with its Pods and what the status records of its indexes.
 type task struct {
-	// place is the position in the spec's list of tasks; lost if the spec no longer has the task.
+	// place is the position in the spec's list of tasks; the constant lost if the spec no longer has the task.
 	place int
 	spec  *batchv1alpha1.TaskSpec
 	// members are the existing Pods of the task by index, including those that a rescale removes.
@@ -256,8 +256,9 @@ func (d *decision) followRecords() (goOn bool) {
 	return true
 }
 
-// followThere records which Pods exist while the controller creates Pods. The index of a Pod that is missing stays
-// recorded until the Pod exists again or the controller has reacted. So a new controller learns of the loss, too.
+// followThere records which Pods exist, if `made` says that the controller creates Pods at present. The index of a Pod
+// that is missing stays recorded until the Pod exists again or the controller has reacted. So a new controller learns
+// of the loss, too.
 func (t *task) followThere(here jobpods.Indexes, made bool) {
 	for index := range t.record.reach() {
 		switch {
@@ -269,8 +270,9 @@ func (t *task) followThere(here jobpods.Indexes, made bool) {
 	}
 }
 
-// endCounts reports whether the result of a Pod without a mark counts. The result counts if the controller saw the end before the deletion and is not going to create the Pod again. When the Job stops, Pods that were about to be deleted
-// count too. A Pod older than the last version never counts.
+// endCounts reports whether the result of a Pod without the annotation KeyMark counts. The result counts if the
+// controller saw the end before the deletion and is not going to create the Pod again. When the Job stops, Pods that
+// were about to be deleted count too. A Pod older than the last version never counts.
 func (d *decision) endCounts(m *member) bool {
 	switch phase := d.next.State.Phase; {
 	case !m.hasEnded() || d.isTaken(m):

@@ -28,8 +28,8 @@ func (d *decision) noteMissing(part target, endedGo bool) {
 	}
 }
 
-// mayBeMissed reports whether the Pod of an index that has to be deleted may exist although a controller that starts
-// now would not find it.
+// mayBeMissed reports whether a Pod that has to be deleted may exist although a controller that starts now would not
+// find it.
 func (d *decision) mayBeMissed(t *task, index int32) bool {
 	m := t.member(index)
 	if m == nil {
@@ -38,8 +38,8 @@ func (d *decision) mayBeMissed(t *task, index int32) bool {
 	return !isOpen(d.next.State.Phase) || m.Labels[batchv1alpha1.KeyJobName] == ""
 }
 
-// lookForMissing reads the recorded Pods from the API server. lookForMissing removes from the record those that do not
-// exist or have ended; those that it finds belong to the Job again, and are deleted.
+// lookForMissing reads the Pods that are recorded as missing from the API server. It removes from the record the Pods
+// that do not exist or have ended. The Pods that it finds belong to the Job again, and are deleted.
 func (d *decision) lookForMissing() (goOn bool) {
 	for _, t := range d.tasks {
 		for index := range t.record.reach() {

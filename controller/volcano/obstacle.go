@@ -68,7 +68,8 @@ func (d *decision) recordedHash() string {
 	return d.hash
 }
 
-// recordHash writes the hash into the status. Until the Job's first object is created, a user may change everything.
+// recordHash writes the hash of the Job's immutable parts into the status. While the Job has no objects yet, a user may
+// still change these parts, and then recordHash replaces the hash.
 func (d *decision) recordHash() {
 	if d.invalid != "" || !isOpen(d.next.State.Phase) {
 		return
@@ -95,8 +96,8 @@ func (d *decision) wasEverMade() bool {
 	return false
 }
 
-// isHashWritten reports whether the status with the hash was written, which must happen before the first object is
-// created. If not, this round writes it.
+// isHashWritten reports whether the hash of the Job's immutable parts is in the written status, as it must be before
+// the first object is created. If not, this round writes the status.
 func (d *decision) isHashWritten() bool {
 	if d.Persisted != nil && d.Persisted.ControlledResources[hashOnRecord] == d.hash {
 		return true

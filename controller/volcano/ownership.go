@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// checkOwnership ends the round if the Job is not ours; then nothing is written. If the Job should be ours and another
-// controller runs it, a warning says so once.
+// checkOwnership ends the round, without writing the status, if this controller does not run the Job. If that is only
+// because another controller runs the Job, a warning says so once.
 func (d *decision) checkOwnership() (goOn bool) {
 	switch manager := jobpods.ForeignManager(d.Job, d.Options.Manager); {
 	case !d.ours:
@@ -30,8 +30,8 @@ func (d *decision) checkOwnership() (goOn bool) {
 
 const howToHandOver = "If no controller of Volcano acts on it any more, the annotation " + KeyTakeOver + ": \"true\" has Lockstep run it"
 
-// IsOurs reports whether the scheduler name of a Job makes the Job ours. That is the name in the Job's spec or, if it
-// has none, the name that all its templates share.
+// IsOurs reports whether this controller runs a Job, by the Job's scheduler name. That is the name in the Job's spec
+// or, if it has none, the name that all its templates share.
 func IsOurs(spec *batchv1alpha1.JobSpec, options Options) bool {
 	name := spec.SchedulerName
 	if name == "" {

@@ -139,7 +139,7 @@ func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
 }
 
 // jobBecomesRestarting begins a restart: all Pods, or those of the target, are deleted and created again. Pods that
-// have ended are deleted too, and no longer count. They stay if no try is left, or if the Job is resumed.
+// have ended are deleted too, and no longer count, unless no try is left or the Job is resumed.
 func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target, reason, message string) {
 	endedGo := action != busv1alpha1.ActionResumeJob && !d.endsAfter(d.next.RetryCount+1)
 	d.enter(batchv1alpha1.JobRestarting, reason, message)
@@ -230,8 +230,8 @@ func (d *decision) endsAfter(restarts int32) bool {
 	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry
 }
 
-// followRestart ends a restart if there were too many, or when enough of the old Pods are gone. All Pods that it
-// deletes have marks by then.
+// followRestart ends a restart if there were too many, or when enough of the old Pods are gone. By then all Pods that
+// the restart deletes have the annotation KeyMark.
 func (d *decision) followRestart(c counts) {
 	switch {
 	case d.isLastRestart():

@@ -27,7 +27,7 @@ const KeyTakeOver = "batch.lockstep.dev/take-over"
 // Annotations that the core itself writes and reads.
 const (
 	// KeyMark is an annotation of Pods that are going to be deleted, either to be created again or because of a
-	// rescale. Its value says why. The end of such a Pod is no event.
+	// rescale. Its value says why. The end of such a Pod triggers no policy of the Job.
 	KeyMark = "batch.lockstep.dev/deleted-for"
 	// KeyEvictedAt is an annotation of a Pod that replaces an evicted Pod while an action on the eviction is still to
 	// come. Its value is the time of the eviction.

@@ -24,10 +24,10 @@ func newPluginFlags(plugin string) pluginFlags {
 	return pluginFlags{plugin, set}
 }
 
-// text is a flag with a text as value. into holds the default.
+// text is a flag with a text as value. `into` holds the default.
 func (f pluginFlags) text(into *string, name string) { f.set.StringVar(into, name, *into, "") }
 
-// number adds a flag for a number. into holds the default; an invalid value does not change it.
+// number adds a flag for a number. `into` holds the default; an invalid value does not change it.
 func (f pluginFlags) number(into *int32, name string) {
 	f.set.Func(name, "", func(value string) error {
 		n, err := strconv.ParseInt(value, 0, 32)
@@ -38,7 +38,7 @@ func (f pluginFlags) number(into *int32, name string) {
 	})
 }
 
-// toggle adds a boolean flag. into holds the default; an invalid value does not change it.
+// toggle adds a boolean flag. `into` holds the default; an invalid value does not change it.
 func (f pluginFlags) toggle(into *bool, name string) {
 	f.set.BoolFunc(name, "", func(value string) error {
 		on, err := strconv.ParseBool(value)

@@ -54,7 +54,7 @@ func digitsBelow(n int) int {
 	return digits
 }
 
-// placeOf returns the position of the task with a name in the spec; -1 if there is none.
+// placeOf returns the position in the spec of the task with a name; -1 if there is none.
 func (b *builder) placeOf(name string) int {
 	for place := range b.spec.Tasks {
 		if b.spec.Tasks[place].Name == name {

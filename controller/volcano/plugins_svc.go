@@ -74,7 +74,7 @@ func (p *svcPlugin) variable(key string) corev1.EnvVar {
 	}}}
 }
 
-// keysOf returns the names of the variables that have a task's hosts and their number.
+// keysOf returns the names of two variables: for the hosts of a task, and for the number of these hosts.
 func (p *svcPlugin) keysOf(place int) (hosts, number string) {
 	name := strings.ToUpper(underscored(p.b.spec.Tasks[place].Name))
 	return "VC_" + name + "_HOSTS", "VC_" + name + "_NUM"

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// builder builds the objects of one Job. The result depends only on the arguments. A podTemplate is immutable, so
-// several goroutines may use it.
+// builder builds the objects of one Job. The result depends only on the arguments. A builder is immutable, so several
+// goroutines may use it.
 type builder struct {
 	job *batchv1alpha1.Job
 	// spec is the Job's, with all defaults.
@@ -38,7 +38,7 @@ type builder struct {
 }
 
 // newBuilder returns a builder for a Job with a valid spec that has its defaults. gangScheduler is the scheduler that
-// places gangs: Pods get its name in place of an empty name or a name in ours. newBuilder returns an error if a
+// places gangs: Pods get its name in place of an empty name or a name in `ours`. newBuilder returns an error if a
 // template or a claim is invalid.
 func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangScheduler string, ours []string) (*builder, error) {
 	b := &builder{job: job, spec: spec, gangScheduler: gangScheduler, ours: ours}
@@ -86,8 +86,8 @@ func podName(job, task string, index int32) string {
 }
 
 // identify sets the Pod's name, owner, labels and annotations, whatever the template has there. identify removes
-// annotations that only the controller may set, on existing Pods: a Pod that was created with the mark for deletion
-// would be deleted and created again for ever.
+// annotations that the controller sets only on existing Pods: a Pod that was created with KeyMark, for instance, would
+// be deleted and created again for ever.
 func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
 	number := strconv.Itoa(int(index))
 	pod.Name = podName(b.job.Name, task.Name, index)

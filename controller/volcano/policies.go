@@ -171,8 +171,8 @@ func (d *decision) execute(action busv1alpha1.Action, part target, reason, why s
 	d.jobStops(action, reason, fmt.Sprintf("%s: %s", action, why))
 }
 
-// join adds the restart of a part to the current restart. The record has it from then on, and no longer the event that
-// caused it.
+// join adds the restart of a part to the current restart. From then on the status records the restarted part, and no
+// longer the event that caused its restart.
 func (d *decision) join(part target) {
 	if d.joined[part] {
 		return // Thousands of Pods may ask for the same.

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reading is the spec of a Job, decoded and checked. Each Job in a cache is read once, because that takes longer than a
-// decision.
+// reading is the spec of a Job, decoded and checked. Each Job in a cache is decoded once, because decoding takes longer
+// than a decision.
 type reading struct {
 	job *batchv1alpha1.Job
 	// spec has all defaults.
@@ -28,7 +28,7 @@ type reading struct {
 	// sides are the objects of plugins, and warnings are their warnings to the user.
 	sides    []sideObject
 	warnings []string
-	// hash is the hash of the Job's immutable parts. It is empty if the spec is invalid, which may be huge.
+	// hash is the hash of the Job's immutable parts; empty for an invalid spec, which may be huge.
 	hash string
 	// topology is the topology of the gang. unmapped says why the gang has none although the Job asks for one.
 	topology []schedulingv1alpha1.TopologyConstraint
@@ -79,7 +79,7 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 	return r
 }
 
-// unreadableSpec returns the reading of a Job of ours if its spec can't be decoded.
+// unreadableSpec returns the reading of a Job that this controller runs and that has a spec that can't be decoded.
 func unreadableSpec(job *batchv1alpha1.Job, why string) *reading {
 	return &reading{job: job, spec: effective(&batchv1alpha1.JobSpec{}), ours: true, invalid: plan.CutMessage("spec can't be read: " + why)}
 }

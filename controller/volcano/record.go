@@ -14,8 +14,8 @@ import (
 // record is the status's record of the Pods of a task, by index. It is stored in status.controlledResources, because
 // every CRD of a Job keeps that field: "pods-worker": "there=0-2 succeeded=3,5 failed=4".
 type record struct {
-	// there are the indexes whose Pod was seen running or waiting, is of the present version and is not to be deleted.
-	// If such a Pod is gone, another client has deleted it.
+	// `there` has the indexes with a Pod that was seen running or waiting, is of the present version and is not to be
+	// deleted. If such a Pod is gone, another client has deleted it.
 	there jobpods.Indexes
 	// succeeded and failed are the indexes that have ended. Their Pods are not created again, even if somebody deletes
 	// them.
@@ -27,8 +27,8 @@ type record struct {
 	// joined are the indexes that have joined the current restart. The indexes with which it began are in the message
 	// of the state.
 	joined jobpods.Indexes
-	// waits, lost and done are failures, evictions and the end of the task for which an action is due later. They are
-	// recorded because the Pods may be gone by then.
+	// These are failures (waits), evictions (lost) and the end of the task (done) for which an action is due later.
+	// They are recorded because the Pods may be gone by then.
 	waits, lost waits
 	done        *lastSuccess
 }
@@ -47,7 +47,7 @@ func (r *record) sets() []set {
 	return []set{{"there", &r.there}, {"succeeded", &r.succeeded}, {"failed", &r.failed}, {"missing", &r.missing}, {"joined", &r.joined}}
 }
 
-// readRecord decodes the record of a task from a status. readRecord ignores indexes from replicas on.
+// readRecord decodes the record of a task from a status. It ignores indexes that are not below `replicas`.
 func readRecord(status *batchv1alpha1.JobStatus, task string, replicas int32) record {
 	r := record{}
 	for _, s := range r.sets() {
@@ -76,7 +76,7 @@ func reachOf(status *batchv1alpha1.JobStatus, task string) int32 {
 	reach := int32(0)
 	for _, field := range strings.Fields(status.ControlledResources[recordPrefix+task]) {
 		_, ranges, _ := strings.Cut(field, "=")
-		reach = max(reach, jobpods.Reach(ranges, batchv1alpha1.MaxReplicas))
+		reach = max(reach, jobpods.Reach(ranges, batchv1alpha1.MaxReplicas-1))
 	}
 	return reach
 }

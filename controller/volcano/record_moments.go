@@ -162,8 +162,8 @@ func (w waits) bounded() waits {
 }
 
 // rememberDelays records events for which an action is due later, since their Pods may be gone by then. The action is
-// due after the policy's delay; during a restart, once all Pods have their marks or the restart is over. If the action
-// concerns a whole task or the Job, only the first such event is recorded.
+// due after the policy's delay; during a restart, once all Pods that it deletes have the annotation KeyMark, or the
+// restart is over. If the action concerns a whole task or the Job, only the first such event is recorded.
 func (d *decision) rememberDelays(all []happening) {
 	for _, t := range d.tasks {
 		t.record.forgetMoments()

@@ -50,7 +50,7 @@ func TestWhatMakesNoSenseInARecordIsLeftOut(t *testing.T) {
 
 func TestTheReachOfARecordIsThatOfItsHighestIndex(t *testing.T) {
 	tests := map[string]int32{
-		"": 0, "there=0": 1, "there=0-2 succeeded=7": 8, "failed=99999999999999": 0, "failed=2000000000": batchv1alpha1.MaxReplicas + 1,
+		"": 0, "there=0": 1, "there=0-2 succeeded=7": 8, "failed=99999999999999": 0, "failed=2000000000": batchv1alpha1.MaxReplicas,
 		"failed=3 failed@1792486800/137=3": 4,
 	}
 	for stored, want := range tests {

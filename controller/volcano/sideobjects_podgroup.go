@@ -35,8 +35,8 @@ type activity struct {
 // by position, with the Pods that can be expected. It returns false if no Pod can be expected.
 //
 // The PodGroup has the Job's minimum. The minima of tasks count only if the Job's minimum is at least their sum: task
-// minima default to all replicas, so a lower minimum of the Job means any Pods. A task that starts only when others
-// run does not count, and neither does a task that is done.
+// minima default to all replicas, so a lower minimum of the Job means Pods of any tasks. A task that starts only when
+// others run does not count, and neither does a task that is done.
 func podGroupSpec(spec *batchv1alpha1.JobSpec, activities []activity, topology []schedulingv1alpha1.TopologyConstraint) (schedulingv1alpha1.PodGroupSpec, bool) {
 	var minima, active int32
 	for i := range spec.Tasks {

@@ -70,7 +70,7 @@ type Memory struct {
 	Told plan.Told
 	// Since is when something was first seen that still holds.
 	Since map[string]time.Time
-	// InSight has the UIDs of Pods that are recorded as missing and were seen, by name.
+	// InSight has, by name, the UIDs of Pods that are recorded as missing but were seen.
 	InSight map[string]types.UID
 	// reading is what the spec means.
 	reading *reading
@@ -78,8 +78,8 @@ type Memory struct {
 	keys jobpods.KeyMaker
 }
 
-// with merges this memory with the memory of an earlier round. last is the last stage that ran in this round, -1 if
-// none did. Entries that belong to later stages come from other.
+// with merges this memory with the memory of an earlier round. `last` is the last stage that ran in this round, -1 if
+// none did. Entries that belong to later stages come from `other`.
 func (m Memory) with(other Memory, last int) Memory {
 	return Memory{
 		Told:    m.Told.And(other.Told, last),

@@ -24,7 +24,7 @@ func KnownPhase(status *batchv1alpha1.JobStatus) string {
 	}
 }
 
-// Turns returns what happened to a Job between two successively written statuses. before may be nil.
+// Turns returns what happened to a Job between two successively written statuses. `before` may be nil.
 func Turns(created time.Time, before, after *batchv1alpha1.JobStatus) []plan.Turn {
 	if before == nil {
 		before = &batchv1alpha1.JobStatus{}

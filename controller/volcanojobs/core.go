@@ -110,8 +110,8 @@ func (c *Core) Resource() engine.Resource {
 	}
 }
 
-// Kinds returns the kinds of objects of a Job, and Commands. Because the names are fixed and the status has no UIDs,
-// the engine has to remember the objects that it wrote.
+// Kinds returns the kinds of objects of a Job, and Commands. The engine has to remember the objects that it wrote
+// (Kind.Remembers), because the status records no UIDs.
 func (c *Core) Kinds() []engine.Kind {
 	kube := c.clients.Kube
 	kinds := []engine.Kind{
@@ -207,7 +207,7 @@ func (c *Core) Unwatched(job *Job, _ *batchv1alpha1.JobStatus) (kind, name strin
 	return volcano.KindSecret, volcano.SSHSecretOf(job.Job)
 }
 
-// State returns the label under which metrics count a Job. Jobs that are not ours are not counted.
+// State returns the label under which metrics count a Job. Jobs that this controller does not run are not counted.
 func (c *Core) State(status *batchv1alpha1.JobStatus) string { return volcano.KnownPhase(status) }
 
 // Turns are those of package volcano.

@@ -20,8 +20,8 @@ import (
 // Job is a Job as the cache holds it. Its status is kept apart.
 type Job struct {
 	*batchv1alpha1.Job
-	// ours reports whether the Job is ours, by its scheduler name. The controller writes and reports nothing about
-	// other Jobs, even if they are invalid.
+	// ours reports whether this controller runs the Job, by the Job's scheduler name. The controller writes and reports
+	// nothing about other Jobs, even if they are invalid.
 	ours bool
 	// unreadable says why the spec can't be decoded; "" if it can. The spec is empty if it can't.
 	unreadable string
@@ -33,7 +33,7 @@ func (j *Job) DeepCopyObject() runtime.Object {
 }
 
 // DecodeOwner decodes a Job from the API server. The CRD may be Volcano's or a user's own, so the spec may hold
-// anything; the decision checks it, also if it could not be decoded.
+// anything; the decision checks even a spec that could not be decoded.
 func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*Job, error) {
 	metadata.ManagedFields = adapter.StatusWriters(metadata.ManagedFields)
 	job := &Job{Job: &batchv1alpha1.Job{TypeMeta: kind, ObjectMeta: metadata}}
@@ -46,7 +46,7 @@ func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spe
 	return job, nil
 }
 
-// decodeSpec reads a spec, unless that would take far more room than the text does.
+// decodeSpec decodes a spec, unless that would take far more memory than its text.
 func decodeSpec(raw []byte, into *batchv1alpha1.JobSpec) error {
 	if len(raw) == 0 {
 		return nil
@@ -57,8 +57,8 @@ func decodeSpec(raw []byte, into *batchv1alpha1.JobSpec) error {
 	return utiljson.Unmarshal(raw, into)
 }
 
-// namesUs reports whether a spec that can't be decoded as a whole belongs to a Job of ours. namesUs returns false if
-// the spec names no scheduler.
+// namesUs reports whether a spec that can't be decoded as a whole belongs to a Job that this controller runs. namesUs
+// returns false if the spec names no scheduler.
 func (c *Core) namesUs(spec []byte) bool {
 	var names struct {
 		SchedulerName string          `json:"schedulerName"`

@@ -108,8 +108,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	}
 }
 
-// part waits for the visitor's turn and renders the main part of a page. If that fails, it renders the error in its
-// place, since the next rendering may succeed.
+// part waits for the visitor's turn and renders the main part of a page. If reading fails, text shows the error and the
+// stream goes on, because the next rendering may succeed. still reports that the page will not change any more.
 func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bool) (text []byte, still bool) {
 	made, err := inTurn(ctx, s, visitor, large, o.make)
 	if err != nil {

@@ -79,7 +79,7 @@ func (s scale) at(t time.Time) percent {
 	return min(100, max(0, percent(100*float64(t.Sub(s.from))/float64(all))))
 }
 
-// piece is one from a time to another; what describes the piece.
+// piece is one from a time to another; `what` describes the piece.
 func (s scale) piece(from, to time.Time, class, what string) piece {
 	x := s.at(from)
 	width := max(minWidth, s.at(to)-x)

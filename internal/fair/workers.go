@@ -34,7 +34,7 @@ func (w *Workers) InFlight(namespace string) int { return w.flights.of(namespace
 func (w *Workers) Longest() (Key, time.Duration) { return w.watch.Longest() }
 
 // Work is the loop of one worker. Work returns when the queue is shut down. A sync that takes longer than the patience
-// continues without the worker, and is counted in running.
+// continues without the worker, and is counted in `running`.
 func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
 	w.WorkWhen(ctx, running, func(context.Context) bool { return true })
 }

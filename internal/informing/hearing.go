@@ -109,7 +109,7 @@ func (s *several) tellRefused(p *part) {
 	}
 }
 
-// tellListed calls listed for the namespace of the mark that has arrived, unless the namespace was refused after the
+// tellListed calls `listed` for the namespace of the mark that has arrived, unless the namespace was refused after the
 // list.
 func (s *several) tellListed(mark metav1.Object, listed func(namespace, version string)) {
 	s.mu.Lock()

@@ -33,8 +33,8 @@ func DropManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// Keep returns the function keeps, which reduces an object to what an informer caches, in two forms: as a transform for
-// the informer, and as a function for objects that the owner of the cache gets in another way.
+// Keep returns the function `keeps`, which reduces an object to what an informer caches, in two forms: as a transform
+// for the informer, and as a function for objects that the owner of the cache gets in another way.
 func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1.Object) metav1.Object) {
 	transform := func(object any) (any, error) {
 		if o, ok := object.(T); ok {
@@ -51,7 +51,7 @@ func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1
 	return transform, reduce
 }
 
-// Quietly keeps the informer from logging again and again that the API server does not serve the kind, until filled
+// Quietly keeps the informer from logging again and again that the API server does not serve the kind, until `filled`
 // returns true; another part of the program logs that once. Quietly returns an error if the informer has started
 // already.
 func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {

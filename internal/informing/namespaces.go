@@ -53,7 +53,7 @@ type Lister[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListWatch returns a ListerWatcher that uses a client. of is the clientset of the client; a fake clientset can't
+// ListWatch returns a ListerWatcher that uses a client. `of` is the clientset of the client; a fake clientset can't
 // stream lists, so the first list is then a plain one. tweak changes the options, and may be nil.
 func ListWatch[L runtime.Object](of any, client Lister[L], tweak func(*metav1.ListOptions)) cache.ListerWatcher {
 	if tweak == nil {
@@ -71,7 +71,7 @@ func ListWatch[L runtime.Object](of any, client Lister[L], tweak func(*metav1.Li
 	}, of)
 }
 
-// Informer returns an informer of the objects of a kind in these namespaces, indexed by namespace. in returns the
+// Informer returns an informer of the objects of a kind in these namespaces, indexed by namespace. `in` returns the
 // ListerWatcher of a namespace, or of all namespaces for "".
 func (n Namespaces) Informer(example runtime.Object, in func(namespace string) cache.ListerWatcher) cache.SharedIndexInformer {
 	return n.InformerWithOptions(example, cache.SharedIndexInformerOptions{}, in)

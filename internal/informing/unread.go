@@ -13,7 +13,8 @@ import (
 // Unread records which namespaces some informers may not read. Objects that the program does not know may exist there,
 // so the program decides nothing about such a namespace.
 type Unread struct {
-	// several is false for one namespace, and for all: such informers have not synced while they may not read.
+	// several reports whether the informers watch several namespaces. Otherwise nothing is recorded, and nothing needs
+	// to be: an informer of one namespace, or of all, does not sync before it may read.
 	several  bool
 	readable func(namespace string)
 

@@ -15,7 +15,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// EditManifest calls edit with every object of a manifest, and returns the manifest of the edited objects. Documents
+// EditManifest calls `edit` with every object of a manifest, and returns the manifest of the edited objects. Documents
 // without a kind are left out; without objects the result is empty.
 func EditManifest(manifest []byte, edit func(*unstructured.Unstructured) error) (string, error) {
 	var out strings.Builder

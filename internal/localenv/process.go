@@ -46,7 +46,7 @@ func KillProcesses() {
 	}
 }
 
-// Start starts a program from PATH, and returns at once. The program's output goes to the file log. The process is
+// Start starts a program from PATH, and returns at once. The program's output goes to the file `log`. The process is
 // killed when ctx ends.
 func Start(ctx context.Context, log, program string, args ...string) (*Process, error) {
 	file, err := os.Create(log)

@@ -34,7 +34,7 @@ type SchedulerOptions struct {
 }
 
 // StartScheduler starts lockstep-scheduler with the rights of its service account, as lockstep-local does, and returns
-// at once. args are the arguments of Coscheduling as lines of YAML; empty means the defaults. more are further
+// at once. args are the arguments of Coscheduling as lines of YAML; empty means the defaults. `more` are further
 // scheduler names; this scheduler also places Pods that have one of these. The scheduler is killed when ctx ends.
 func (c *Cluster) StartScheduler(ctx context.Context, args string, more ...string) (*Process, error) {
 	return c.StartSchedulerWith(ctx, SchedulerOptions{Args: args, AlsoServes: more})

@@ -5,8 +5,8 @@ package localenv
 
 import "context"
 
-// InstallVolcanoJobs installs Volcano's Jobs and Commands, and gives lockstep-controller the rights for them.
-// InstallVolcanoJobs waits until the API server serves both, as long as kubectl waits by default.
+// InstallVolcanoJobs installs Volcano's Jobs and Commands, and gives lockstep-controller the rights for them. It waits
+// until the API server serves both, for at most the default timeout of kubectl wait.
 func (c *Cluster) InstallVolcanoJobs(ctx context.Context) error {
 	return c.installKinds(ctx, "volcano", "crd/jobs.batch.volcano.sh", "crd/commands.bus.volcano.sh")
 }

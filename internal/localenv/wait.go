@@ -26,7 +26,7 @@ const (
 type Condition func(ctx context.Context) (done bool, seen string, err error)
 
 // Await waits until a condition is true or ctx ends. The longer it waits, the less often it checks the condition, to
-// save processor time. what completes "waiting for …" in the error, which also names the last seen state.
+// save processor time. `what` completes "waiting for …" in the error, which also names the last seen state.
 func Await(ctx context.Context, what string, condition Condition) error {
 	var seen string
 	var last error

@@ -66,7 +66,8 @@ func isSidecarSpec(container *corev1.Container) bool {
 	return ptr.Deref(container.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 }
 
-// KeepSidecars returns a Pod's sidecars with name and restartPolicy alone. Of reads no other part of the spec.
+// KeepSidecars returns a Pod's sidecars, each with only its name and restartPolicy. This is all of the spec that the
+// function Of needs.
 func KeepSidecars(pod *corev1.Pod) []corev1.Container {
 	var kept []corev1.Container
 	for i := range pod.Spec.InitContainers {
@@ -86,7 +87,7 @@ func kindOfInit(pod *corev1.Pod, name string) Kind {
 	return Init
 }
 
-// decidingFailure returns the failed container that decides: the container named main if it failed, else the one that
+// decidingFailure returns the failed container that decides: the container named `main` if it failed, else the one that
 // failed last (the first of several in the same second), and a sidecar only if no other container failed.
 func decidingFailure(pod *corev1.Pod, main string) *Container {
 	rank := func(kind Kind, name string) int {

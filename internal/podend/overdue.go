@@ -15,9 +15,9 @@ import (
 // the user is warned.
 const DeletionPatience = time.Minute
 
-// FirstOverdue returns a message about the first object, by name, that takes too long to be deleted; "" if
-// there is none. since returns when the deletion of an object was first seen; false if the object is not being deleted.
-// next is the earliest time at which a further deletion becomes overdue; zero if no object is being deleted.
+// FirstOverdue returns a message about the first object, by name, that takes too long to be deleted; "" if there is
+// none. `since` returns when the deletion of an object was first seen; false if the object is not being deleted. `next`
+// is the earliest time at which a further deletion becomes overdue; zero if no object is being deleted.
 func FirstOverdue[O metav1.Object](kind string, objects map[string]O, since func(O) (time.Time, bool), now time.Time) (message string, next time.Time) {
 	name := ""
 	for candidate, object := range objects {

@@ -75,8 +75,8 @@ type walk struct {
 	quantities []string
 }
 
-// value checks the quantities in the next value. is says that the value itself is a quantity, or an object or a list of
-// quantities.
+// value checks the quantities in the next value. `is` says that the value itself is a quantity, or an object or a list
+// of quantities.
 func (w walk) value(path string, is bool) error {
 	token, err := w.decoder.Token()
 	if err != nil {

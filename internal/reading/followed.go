@@ -60,7 +60,7 @@ func (r *Reader) Follow(ctx context.Context, namespace, name string) *Followed {
 	return l
 }
 
-// watch begins to watch a kind, which messages call what.
+// watch begins to watch a kind, which messages call `what`.
 func (l *Followed) watch(ctx context.Context, what string, kind runtime.Object, list cache.ListWithContextFunc, follow cache.WatchFuncWithContext) *watched {
 	w := &watched{what: what, changed: l.touch}
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{

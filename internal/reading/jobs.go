@@ -140,7 +140,7 @@ func SortRows(rows []view.Row) {
 	})
 }
 
-// EachFramework calls each for the Frameworks that the selectors of the options select, in a namespace, or in all
+// EachFramework calls `each` for the Frameworks that the selectors of the options select, in a namespace, or in all
 // namespaces if namespace is empty.
 func (r *Reader) EachFramework(ctx context.Context, namespace string, options metav1.ListOptions, each func(*frameworkv1.Framework)) error {
 	return pages(ctx, namespace, func(ctx context.Context, namespace string, at metav1.ListOptions) (string, error) {
@@ -183,7 +183,7 @@ func has(resources []metav1.APIResource, wanted schema.GroupVersionResource) boo
 	return slices.ContainsFunc(resources, func(resource metav1.APIResource) bool { return resource.Name == wanted.Resource })
 }
 
-// resources returns the resources that the API server serves in a group version. known is false if that could not be
+// resources returns the resources that the API server serves in a group version. `known` is false if that could not be
 // found out.
 func (r *Reader) resources(ctx context.Context, version schema.GroupVersion) (all []metav1.APIResource, known bool) {
 	list, err := discovery.ToServerResourcesInterfaceWithContext(r.Kube.Discovery()).ServerResourcesForGroupVersionWithContext(ctx, version.String())

@@ -54,7 +54,7 @@ func (j *Job) IsPodGroup() bool { return j.Resource == podGroups }
 // podGroups are Lockstep's own.
 var podGroups = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
 
-// jobNamed reads the Volcano Job or training job with a name; nil if there is none that the user may read. unread are
+// jobNamed reads the Volcano Job or training job with a name; nil if there is none that the user may read. `unread` are
 // the resources in which the user may not read that name.
 func (r *Reader) jobNamed(ctx context.Context, n Name) (named *Job, unread []string, err error) {
 	var found []*Job

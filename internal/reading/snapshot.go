@@ -37,7 +37,8 @@ func pages(ctx context.Context, namespace string, page pager) error {
 }
 
 // Snapshot returns what the user may read of the cluster, for questions about gangs. If the user may not read all
-// namespaces, the Snapshot covers only the namespaces own and others. Snapshot also lists what the user may not read.
+// namespaces, the Snapshot covers only the namespaces `own` and `others`. Snapshot also lists what the user may not
+// read.
 func (r *Reader) Snapshot(ctx context.Context, own string, others ...string) (*whatif.Snapshot, error) {
 	some := []string{own}
 	for _, other := range others {
@@ -101,7 +102,7 @@ func mayList(ctx context.Context, namespace string, page pager) (bool, error) {
 	return err == nil, err
 }
 
-// everywhereOrHere lists all namespaces, or only those in `some` if the user may not list all. unread are the
+// everywhereOrHere lists all namespaces, or only those in `some` if the user may not list all. `unread` are the
 // namespaces in `some` that the user may not list either.
 func everywhereOrHere(ctx context.Context, some []string, page pager) (everywhere bool, unread []string, err error) {
 	everywhere, err = mayList(ctx, metav1.NamespaceAll, page)
@@ -193,7 +194,7 @@ func Refused(s *whatif.Snapshot) error {
 // othersAPIs are the PodGroup APIs of other tools.
 var othersAPIs = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
 
-// addGroupsOf adds the PodGroups of a PodGroup API, if the API server serves it. everywhere reports that the user may
+// addGroupsOf adds the PodGroups of a PodGroup API, if the API server serves it. `everywhere` reports that the user may
 // list them in all namespaces. If the user may list them nowhere, addGroupsOf adds none.
 func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
 	read := map[dialect.Dialect]func(*unstructured.Unstructured) *dialect.Group{

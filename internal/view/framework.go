@@ -89,7 +89,7 @@ type Role struct {
 	Tasks []Tasks
 }
 
-// OfFramework builds the tree of a Framework. Times are as stored; now only decides which retries are still to come.
+// OfFramework builds the tree of a Framework. Times are as stored; `now` only decides which retries are still to come.
 func OfFramework(o Objects, now time.Time) *Tree {
 	fw := o.Framework
 	tree := &Tree{Row: RowOfFramework(fw, now), Policies: policies(fw), Unread: slices.Clone(o.Unread), Events: LastEvents(o.Events)}
@@ -224,7 +224,7 @@ func roleOf(status *frameworkv1.TaskRoleStatus, pods map[string]*corev1.Pod) Rol
 }
 
 // TasksOf returns tasks of a role in the current attempt one by one, in the order of their indexes: at most count, from
-// position from on. If state is not empty, only tasks in that state count. The second result is how many such tasks
+// position `from` on. If state is not empty, only tasks in that state count. The second result is how many such tasks
 // there are in all. TasksOf returns an error if the status can't be decoded.
 func TasksOf(o Objects, role, state string, from, count int) ([]Tasks, int, error) {
 	if o.Framework.Status == nil {

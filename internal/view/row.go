@@ -50,7 +50,7 @@ func (r *Row) Why() string {
 	return r.Waiting
 }
 
-// Progress returns how many tasks of a job run or, once it has ended, have succeeded. what says which of the two it
+// Progress returns how many tasks of a job run or, once it has ended, have succeeded. `what` says which of the two it
 // counts.
 func (r *Row) Progress() (count int32, what string) {
 	if Final(r.State) || JobFinal(r.State) {

@@ -40,8 +40,8 @@ func newConflicts(count func(schedulerName string)) *conflicts {
 	return &conflicts{count: count, log: rate.Sometimes{First: 1, Interval: conflictPeriod}}
 }
 
-// boundElsewhere records that another scheduler has bound a waiting member. known is when this scheduler first saw the
-// Pod, by its own clock. The Pod's creation time would not do, because the API server's clock may differ.
+// boundElsewhere records that another scheduler has bound a waiting member. `known` is when this scheduler first saw
+// the Pod, by its own clock. The Pod's creation time would not do, because the API server's clock may differ.
 func (r *conflicts) boundElsewhere(ctx context.Context, pod *corev1.Pod, known time.Time) {
 	if began := r.began.Load(); began == nil || !known.After(began.Add(successionGrace)) {
 		return

@@ -81,7 +81,7 @@ func (f *freer) hinders(key dialect.Key) bool {
 	return is
 }
 
-// free starts to free the devices that waiting members of a gang hold. held reports whether the members held any
+// free starts to free the devices that waiting members of a gang hold. `held` reports whether the members held any
 // devices, even if these can't be freed. The caller holds f.cycle.
 func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Pod) (held bool) {
 	profile := f.plugins[waiting[0].Spec.SchedulerName].handle

@@ -109,7 +109,7 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 }
 
 // deletePods first marks all Pods with DisruptionTarget. If another scheduler takes over, the marks show that the whole
-// gang was to go. Then deletePods deletes one Pod and, if that is not refused, the others. waits reports whether the
+// gang was to go. Then deletePods deletes one Pod and, if that is not refused, the others. `waits` reports whether the
 // gang for which the Pods are deleted still waits; nil if they are deleted for no gang. Once the gang no longer waits,
 // or a deletion is refused, the remaining Pods stay. deletePods returns how long to wait before retrying the Pods not
 // deleted, 0 if all were.

@@ -179,7 +179,7 @@ func (k *kind) ask(ctx context.Context) (service, schema.GroupVersionResource, e
 	return notServed, k.dialect.Resource(), nil
 }
 
-// informer returns an informer that passes the groups on to Gangs. seen is done when Gangs has all listed groups.
+// informer returns an informer that passes the groups on to Gangs. `seen` is done when Gangs has all listed groups.
 func (k *kind) informer() (groups cache.SharedIndexInformer, seen cache.DoneChecker, err error) {
 	if k.dialect == dialect.Own {
 		groups = k.namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {

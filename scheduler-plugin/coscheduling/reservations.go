@@ -101,7 +101,7 @@ func (e *engine) remain(ctx context.Context, r *room.Reservation) *room.Reservat
 	return e.keeper.shrink(ctx, r, left, lost)
 }
 
-// shrink replaces r by left, or ends r if left is nil. It returns left.
+// shrink replaces r by `left`, or ends r if `left` is nil. It returns `left`.
 func (k *keeper) shrink(ctx context.Context, r, left *room.Reservation, why result) *room.Reservation {
 	switch {
 	case left == nil:
@@ -152,7 +152,7 @@ func (k *keeper) offer(ctx context.Context, r *room.Reservation) {
 	k.queue.OfferRoom(klog.FromContext(ctx), r.Members[0].Pod)
 }
 
-// become replaces a gang's reservation own by r. Both may be nil.
+// become replaces a gang's reservation `own` by r. Both may be nil.
 func (k *keeper) become(ctx context.Context, own, r *room.Reservation) {
 	switch {
 	case r == own:
@@ -181,8 +181,8 @@ func (k *keeper) keep(ctx context.Context, r *room.Reservation) {
 	k.gangs.SetKept(r.Gang.Rank.Key, r.Gang.UID, kept, r.Nominees())
 }
 
-// limit ends the reservations of gangs behind r's gang that exceed the cap, most. Reservations count towards the cap in
-// the order of the queue.
+// limit ends the reservations of gangs behind r's gang that exceed the cap, `most`. Reservations count towards the cap
+// in the order of the queue.
 func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.Amounts) {
 	for _, other := range k.room.Beyond(most, r.Gang.Rank) {
 		if other.Reason != room.MembersToCome {
@@ -194,7 +194,7 @@ func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.
 }
 
 // planWithinAnnounced plans a running gang with only those waiting members for which spec.provision asked when the gang
-// started; see withinAnnounced. If these members have no place either, the result is out, the outcome of planning all
+// started; see withinAnnounced. If these members have no place either, the result is `out`, the outcome of planning all
 // waiting members.
 func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out place.Outcome) (place.Outcome, error) {
 	some, ok := e.withinAnnounced(view)

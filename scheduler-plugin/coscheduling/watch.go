@@ -143,8 +143,8 @@ func inStore(store cache.Store, pod *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// handlers returns a handler that calls add for a new object, update with a changed object before and after, and remove
-// for a deleted one.
+// handlers returns a handler that calls `add` for a new object, `update` with a changed object before and after, and
+// `remove` for a deleted one.
 func handlers[T any](add func(T), update func(before, after T), remove func(T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {

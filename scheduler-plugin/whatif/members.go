@@ -74,7 +74,7 @@ func (g *gang) stage() {
 	g.group = &group
 }
 
-// add adds a member to the gang. served reports whether this scheduler serves the member's scheduler name.
+// add adds a member to the gang. `served` reports whether this scheduler serves the member's scheduler name.
 func (g *gang) add(pod *corev1.Pod, served bool) {
 	g.all = append(g.all, pod)
 	role := g.group.Key.RoleOf(pod)

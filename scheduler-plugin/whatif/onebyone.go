@@ -66,7 +66,7 @@ func (s *survey) tie(term *podclass.Term, placed []*corev1.Pod) *tie {
 	return t
 }
 
-// plan returns where the members go. If there is no place, fits is false, and breaks reports that there would be a
+// plan returns where the members go. If there is no place, `fits` is false, and `breaks` reports that there would be a
 // place without affinity and anti-affinity between members.
 func (s *survey) plan(g *gang) (found planner.Plan, fits, breaks bool) {
 	ties := s.ties(g)

@@ -47,7 +47,7 @@ func planned(s *Snapshot, all map[dialect.Key]*gang, g *gang) answers.Simulation
 	return answer
 }
 
-// place plans a gang on the nodes beside the given Pods. preempts reports whether the gang may preempt others.
+// place plans a gang on the nodes beside the given Pods. `preempts` reports whether the gang may preempt others.
 func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, preempts bool) answers.Simulation {
 	answer := answers.Simulation{Members: len(g.waiting)}
 	least, _ := g.minima()
@@ -161,7 +161,7 @@ func lasts(pod *corev1.Pod) bool {
 	return by != nil && (by.Kind == "DaemonSet" || by.Kind == "Node")
 }
 
-// tooLarge returns a class of a role whose members are too large for every node, even if only the Pods in lasting are
+// tooLarge returns a class of a role whose members are too large for every node, even if only the Pods in `lasting` are
 // there. It returns nil if there is no such class.
 func (s *survey) tooLarge(role string, lasting []*corev1.Pod) *answers.TooLarge {
 	empty := s.worldWith(lasting)

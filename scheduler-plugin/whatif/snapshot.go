@@ -31,7 +31,7 @@ type Snapshot struct {
 	Serves func(schedulerName string) bool
 	// Over reports that the time for computing expected starts is over. Nil: never.
 	Over func() bool
-	// Runs returns how long a gang that has already run for a time, ran, will run in all: the quantile `part` (from 0
+	// Runs returns how long a gang that has already run for a time, `ran`, will run in all: the quantile `part` (from 0
 	// to below 1) of the run times of similar gangs. Nil: the estimate in the group counts.
 	Runs func(group *dialect.Group, ran time.Duration, part float64) time.Duration
 	// NoNodes reports that nodes could not be read. SomePods reports that not all Pods could be read, so that nodes

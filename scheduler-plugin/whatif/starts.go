@@ -35,7 +35,7 @@ type Expected struct {
 	Awaited []dialect.Key
 }
 
-// ExpectedStarts returns when waiting gangs are expected to start, for the first gangs of each priority. reserved are
+// ExpectedStarts returns when waiting gangs are expected to start, for the first gangs of each priority. `reserved` are
 // the nodes that are reserved for gangs, as far as the caller knows. Gangs with an unknown start are left out. If nodes
 // or Pods can't be read, the result is empty.
 func ExpectedStarts(s *Snapshot, reserved map[dialect.Key][]string) map[dialect.Key]Expected {

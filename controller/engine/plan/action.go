@@ -11,7 +11,8 @@ import (
 // Verb is what an Action does.
 type Verb string
 
-// Verbs. All actions that change an existing object name its UID, so that they never hit a successor.
+// Verbs. All actions that change an existing object name its UID, so that they never change another object of the same
+// name.
 const (
 	// Create creates an object. An existing object with that name counts as created if Action.Owner controls it; from
 	// then on that object is shown as if the cache held it. If any other object has the name, the creation counts as
@@ -51,13 +52,14 @@ type Action struct {
 	Name string
 	// UID of the object, for all verbs but Create, ConfirmNo and List.
 	UID types.UID
-	// Owner is the UID of the controller that an existing object must have, in Create, ConfirmNo, LookFor and List.
+	// Owner is the UID that the controller reference of an existing object must have, in Create, ConfirmNo, LookFor and
+	// List.
 	Owner types.UID
 	// Selector is the label selector of List. The cache must contain all objects that it selects.
 	Selector string
-	// Object is the object to create. It has the owner's namespace or none, and is not changed.
+	// Object is the object to create. It has the owner's namespace or none, and the engine does not change it.
 	Object metav1.Object
-	// Build builds the object to create, if Object is nil: for objects that are many and take long to build. It must be
+	// Build builds the object to create, if Object is nil. Use it for many objects that take long to build. It must be
 	// safe for concurrent use. Its error is treated like an error of the API server.
 	Build func() (metav1.Object, error)
 	// Patch is the patch of Update, after a check of the UID.
@@ -69,11 +71,11 @@ type Action struct {
 	// Propagation is how Delete treats what the object owns. Empty: as the kind says.
 	Propagation metav1.DeletionPropagation
 	// Group names objects that are most likely refused for the same cause, such as the Pods of a role. While creations
-	// of a group are refused, only one at a time is tried; if it succeeds, the others follow. Actions with a group
-	// begin slowly. An action without a group has a cause of its own.
+	// of a group are refused, only one at a time is tried; if it succeeds, the others follow. Few actions of a group
+	// are tried at first. An action without a group has a cause of its own.
 	Group string
-	// Content describes what the object contains after Create or Update. If another client undoes a write, and it is
-	// repeated with the same Content, it waits longer each time. If Content is empty, the write is repeated at once.
+	// Content describes what the object contains after Create or Update. If another client undoes a write, each
+	// repetition with the same Content waits longer. If Content is empty, the write is repeated at once.
 	Content string
 	// Seen are UIDs of objects that were known when CheckStatus was planned.
 	Seen []types.UID

@@ -127,8 +127,8 @@ func isAboutOthers(err error) bool {
 
 // isDenied reports whether an admission webhook or an admission policy has refused the object. isDenied checks the
 // text, because the codes vary: a policy without a reason, or with an expression that fails, answers 422, as for an
-// invalid object, and a webhook without a code answers 400. An object with a wrong field that contains these words
-// counts as denied, too.
+// invalid object, and a webhook without a code answers 400. An invalid object counts as denied, too, if the error
+// quotes a value with the words of a denial.
 func isDenied(err error) bool {
 	said := err.Error()
 	return strings.Contains(said, "admission webhook ") && strings.Contains(said, " denied the request") ||

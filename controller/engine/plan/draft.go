@@ -33,8 +33,8 @@ type Draft[S any] struct {
 	unchecked []types.UID
 }
 
-// NewDraft returns a Draft of the next Plan. told are the events that earlier rounds have sent and that still hold. now
-// is the current time.
+// NewDraft returns a Draft of the next Plan. `told` are the events that earlier rounds have sent and that still hold.
+// now is the current time.
 func NewDraft[S any](known *Known[S], told Told, now time.Time) Draft[S] {
 	return Draft[S]{known: known, before: told, clock: now}
 }
@@ -52,9 +52,9 @@ func (d *Draft[S]) ActIfCurrent(action Action) {
 	}
 }
 
-// ActIfChecked plans an action on an object that the status does not mention. It first makes sure that the status is
-// not older than the object. Known.Current does not show that: another controller may lead by now, and have created the
-// object after it wrote a newer status.
+// ActIfChecked plans an action on an object that the status does not mention. It first makes sure that the known status
+// is not older than the object. Known.Current does not show that: another controller may lead by now, and have created
+// the object after it wrote a newer status.
 func (d *Draft[S]) ActIfChecked(action Action) {
 	if d.known.Checked[action.UID] {
 		d.Act(action)
@@ -135,8 +135,8 @@ func (d *Draft[S]) HasTold(reason, message string) bool {
 // NoteTold records that the stage has sent a message.
 func (d *Draft[S]) NoteTold(reason, message string) { d.Told.Note(d.Stage, reason, message) }
 
-// Settle sets the status of the Plan to next; if next equals the known status by same, to that. If the API server has
-// another status, Settle also plans a write.
+// Settle sets the status of the Plan to `next`, or to the known status if `same` reports that both are equal. If the
+// API server has another status, Settle also plans a write.
 func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	d.Plan.Status = next
 	for _, known := range []*S{d.known.Status, d.known.Persisted} {

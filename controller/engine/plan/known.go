@@ -37,12 +37,13 @@ type Known[S any] struct {
 	// only have lost a label, which a live read shows.
 	Gone map[types.UID]bool
 	// Deleted has the UIDs of objects that the API server has agreed to delete, so that deletions are not requested
-	// again while the cache is behind. These may be forgotten: deleting twice does no harm.
+	// again while the cache is behind. The engine may forget these UIDs, because deleting twice does no harm.
 	Deleted map[types.UID]bool
-	// Forced has the UIDs of Pods that were deleted by force and are gone, though the cache may still show them. These
-	// may be forgotten, too.
+	// Forced has the UIDs of Pods that were deleted by force and are gone, though the cache may still show them. The
+	// engine may forget these UIDs, too.
 	Forced map[types.UID]bool
-	// Terminating has when the deletion of each object in the decision was first seen, by the controller's own clock.
+	// Terminating is when the deletion of each object that the decision sees was first seen, by the controller's own
+	// clock.
 	Terminating map[types.UID]time.Time
 	// Blocked are the creations and updates that are refused for now and are tried again. Their order does not change.
 	Blocked []Block

@@ -27,8 +27,8 @@ type Plan[S any] struct {
 	Actions []Action
 	// Before is called before Status is written, to log what the write will overwrite. It may be nil.
 	Before func()
-	// Events are sent once Status was written. What causes an event is a difference from the Status of the last Plan,
-	// so each event is planned once, however long the write waits.
+	// Events are sent once Status was written. An event reports a difference from the Status of the last Plan, so each
+	// event is planned once, however long the write waits.
 	Events []Event
 	// WakeAt is when time alone may change the decision. Zero if never.
 	WakeAt time.Time
@@ -100,6 +100,6 @@ type Event struct {
 type Entropy interface {
 	// NewUID returns an identifier that was never returned before.
 	NewUID() types.UID
-	// Between returns a number drawn evenly from least to most, both inclusive.
+	// Between returns a number drawn evenly from `least` to `most`, both inclusive.
 	Between(least, most int64) int64
 }

@@ -38,7 +38,7 @@ func (t *Told) Note(stage int, reason, message string) {
 	(*t)[keyOfTold(stage, reason, message)] = true
 }
 
-// And returns both the events of a round that ended with the stage last, and those events of an earlier round that
+// And returns both the events of a round that ended with the stage `last`, and those events of an earlier round that
 // belong to later stages, which this round has not reached. It changes neither record.
 func (t Told) And(earlier Told, last int) Told {
 	all := Told{}

@@ -43,7 +43,8 @@ type Figures struct {
 	InPart float64 `json:"gangsInPartSeconds"`
 	// Occupied is GAR in equal parts of the time, for a drawing.
 	Occupied []float64 `json:"occupied,omitempty"`
-	// CPU is the processor time that the scheduler took per 1000 gangs, in seconds; 0 for a model.
+	// CPU is the processor time that Lockstep's scheduler took per 1000 gangs, in seconds. 0 if the policy was played
+	// by a model (package policy) and not by the scheduler.
 	CPU float64 `json:"cpuSecondsPer1000Gangs"`
 	// Starts is the accuracy of expected starts, nil if no job had one.
 	Starts *Starts `json:"expectedStarts,omitempty"`

@@ -27,7 +27,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// runScheduler starts a scheduler with all default plugins and Coscheduling. The scheduler ends with ctx; wait waits
+// runScheduler starts a scheduler with all default plugins and Coscheduling. The scheduler ends with ctx; `wait` waits
 // until it has ended.
 func runScheduler(ctx context.Context, config *rest.Config, args string) (wait func(), err error) {
 	config = rest.CopyConfig(config)

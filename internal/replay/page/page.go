@@ -81,7 +81,7 @@ func sizes(all []figures.Figures) []*size {
 	return sizes
 }
 
-// share returns the length of a bar for a value, from 0 to 1, where 1 is the length for most. The result is never so
+// share returns the length of a bar for a value, from 0 to 1, where 1 is the length for `most`. The result is never so
 // small that the bar would be invisible.
 func share(value, most float64) float64 {
 	if most == 0 {

@@ -134,7 +134,8 @@ func (p *player) run(job int, nodes []int) {
 	p.running.Add(run)
 }
 
-// latestEnd returns by when a job that starts at a time will have ended, by the limit that the policy knows.
+// latestEnd returns the time by which a job that starts at start must have ended, given the limit that the policy
+// knows.
 func (p *player) latestEnd(job int, start time.Duration) time.Duration {
 	switch {
 	case p.name == EASYTrue:

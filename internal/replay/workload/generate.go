@@ -102,7 +102,7 @@ func Training(n int, nodes Nodes, load float64, seed uint64) []Job {
 }
 
 // Estimates returns the jobs with limits. The limit of a job is its run time times a factor, drawn evenly from 1 to
-// most.
+// `most`.
 func Estimates(jobs []Job, most float64, seed uint64) []Job {
 	random := rand.New(rand.NewPCG(seed, 3))
 	estimated := append([]Job(nil), jobs...)

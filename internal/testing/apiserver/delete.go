@@ -156,8 +156,8 @@ func (s *Server) markAsDeleting(metadata *metav1.ObjectMeta) {
 	metadata.DeletionGracePeriodSeconds = ptr.To[int64](0)
 }
 
-// deleteGracefully sets the grace period of a Pod that is deleted. graceful reports that the Pod gets a grace period
-// for the first time; pending, that an earlier deletion is still under way. A later deletion can only shorten the
+// deleteGracefully sets the grace period of a Pod that is deleted. `graceful` reports that the Pod gets a grace period
+// for the first time; `pending`, that an earlier deletion is still under way. A later deletion can only shorten the
 // period.
 func (s *Server) deleteGracefully(pod *corev1.Pod, asked *int64) (graceful, pending bool, period int64) {
 	if asked != nil && *asked < 0 {

@@ -66,7 +66,7 @@ func (s *Server) givePriority(pod *corev1.Pod) error {
 // systemPriorities are the classes that every cluster has.
 var systemPriorities = map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
-// gracePeriod returns how many seconds a Pod gets to end when it is deleted. asked is what the client requests; nil
+// gracePeriod returns how many seconds a Pod gets to end when it is deleted. `asked` is what the client requests; nil
 // without a request.
 func gracePeriod(pod *corev1.Pod, asked *int64) int64 {
 	switch {

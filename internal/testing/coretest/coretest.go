@@ -38,7 +38,7 @@ type Setup struct {
 	Engine *engine.Engine
 }
 
-// Run runs cores until the test ends. add adds the cores to the engine, and returns the function that starts their
+// Run runs cores until the test ends. `add` adds the cores to the engine, and returns the function that starts their
 // informers.
 func Run(t *testing.T, server *apiserver.Server, add func(Setup) (func(context.Context), error)) {
 	t.Helper()
@@ -94,9 +94,9 @@ func WantEvent(t *testing.T, server *apiserver.Server, object, reason string) {
 }
 
 // CostsOneAWhile tests that a panic in the decision on one owner delays only that owner, and that the owner continues
-// once the fault is gone. Call it in a bubble of testing/synctest. create creates an owner with a name in the namespace
-// ns. hasPods reports whether that owner has Pods. While *faulty is true, the core must panic on the owner named
-// Faulty.
+// once the fault is gone. Call it in a bubble of testing/synctest. `create` creates an owner with a name in the
+// namespace ns. hasPods reports whether that owner has Pods. While *faulty is true, the core must panic on the owner
+// named Faulty.
 func CostsOneAWhile(t *testing.T, server *apiserver.Server, faulty *bool, create func(name string), hasPods func(name string) bool) {
 	t.Helper()
 	create(Faulty)

@@ -89,8 +89,8 @@ func (v *Validator) Create(t *testing.T, object map[string]any) field.ErrorList 
 	return problems(t, append(errs, fromRules...), dropped)
 }
 
-// Update returns all problems of an object that is to replace old, and fills in the object's defaults. old must have
-// its defaults already.
+// Update returns all problems of an object that is to replace `old`, and fills in the object's defaults. `old` must
+// have its defaults already.
 func (v *Validator) Update(t *testing.T, object, old map[string]any) field.ErrorList {
 	t.Helper()
 	dropped := v.admit(object)

@@ -104,8 +104,8 @@ type Warning struct {
 
 // Provision is the room that a group asks to reserve for members that are still to come; see package provision.
 type Provision struct {
-	// Resources are the resources of all members together, without those that nodes can't have. Nil if the group asks
-	// for none.
+	// Resources are the resources of all members together. Names that can't be resources of a node (see provision.Of)
+	// are left out. Nil if the group asks for none.
 	Resources provision.Amounts
 	// Members is the total number of members that the gang is to have, 0 if unknown.
 	Members int

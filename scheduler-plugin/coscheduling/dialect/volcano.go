@@ -45,7 +45,7 @@ func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 }
 
 // FromVolcanoWithoutTiers is FromVolcano for callers that do not know the node labels of tiers. The Group has no
-// topology. asksForTiers reports whether the networkTopology asks for one.
+// topology. asksForTiers reports whether spec.networkTopology asks for a topology, so that the Group lacks it.
 func FromVolcanoWithoutTiers(object *unstructured.Unstructured) (group *Group, asksForTiers bool) {
 	group = fromVolcano(object)
 	heedSubgroups(group, object, "")

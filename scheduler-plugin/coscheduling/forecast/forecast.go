@@ -53,8 +53,8 @@ type Start struct {
 	Nodes []int
 }
 
-// InOrder returns when gangs start if no gang overtakes another. gangs are in the order of the queue, and works is the
-// running work. Once isOver returns true, the remaining starts are unknown.
+// InOrder returns when gangs start if no gang overtakes another. gangs are in the order of the queue, and `works` is
+// the running work. Once isOver returns true, the remaining starts are unknown.
 func InOrder(world *planner.World, works []Work, gangs []Gang, isOver func() bool) []Start {
 	s := newSchedule(world, works, isOver)
 	starts := unknown(len(gangs))
@@ -71,8 +71,8 @@ func InOrder(world *planner.World, works []Work, gangs []Gang, isOver func() boo
 }
 
 // Backfilled returns when gangs start if a gang may overtake others as long as the first gang that does not fit starts
-// no later. gangs are in the order of the queue, and works is the running work. Once isOver returns true, the remaining
-// starts are unknown.
+// no later. gangs are in the order of the queue, and `works` is the running work. Once isOver returns true, the
+// remaining starts are unknown.
 func Backfilled(world *planner.World, works []Work, gangs []Gang, isOver func() bool) []Start {
 	s := newSchedule(world, works, isOver)
 	starts := unknown(len(gangs))

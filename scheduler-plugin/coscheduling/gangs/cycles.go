@@ -20,8 +20,8 @@ type Cycles struct {
 	Of *Gangs
 }
 
-// Next returns the priority of the gang to plan now; now is false if there is none. again is when to call Next again if
-// nothing happens before, zero for never.
+// Next returns the priority of the gang to plan now; `now` is false if there is none. `again` is when to call Next
+// again if nothing happens before, zero for never.
 func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 	t := c.Of
 	t.mu.Lock()

@@ -90,10 +90,11 @@ func miscounted(g *gang) string {
 	return ""
 }
 
-// includes reports whether each role in some has the same count in all. Roles without members may be missing in all.
-func includes(all, some map[string]int32) bool {
-	for role, n := range some {
-		if all[role] != n {
+// includes reports whether counts has the same count as part for each role in part. A role that counts lacks has the
+// count 0.
+func includes(counts, part map[string]int32) bool {
+	for role, n := range part {
+		if counts[role] != n {
 			return false
 		}
 	}

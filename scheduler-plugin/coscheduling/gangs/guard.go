@@ -17,8 +17,8 @@ type Guard struct {
 	Of *Gangs
 }
 
-// MayBeTaken reports whether an ordinary Pod, by, may preempt a Pod of lower priority. If the victim is a member of a
-// gang, by has to have a higher priority than the gang.
+// MayBeTaken reports whether an ordinary Pod, `by`, may preempt a Pod of lower priority. If the victim is a member of a
+// gang, `by` has to have a higher priority than the gang.
 func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	if g.Of.MayBeMember(victim) {
 		return false

@@ -148,8 +148,8 @@ func withOwnTallies(known news.Gang) news.Gang {
 	return known
 }
 
-// waitingPod returns the Pod of a waiting member, or of a stranger that would wait if it were a member. It returns
-// false for other Pods.
+// waitingPod returns the Pod of a waiting member. It also returns the Pod of a stranger (a Pod that names the group but
+// is no member) that would wait as a member. It returns false for other Pods.
 func waitingPod(g *gang, m *member) (news.Pod, bool) {
 	ignored := g.rules.Links.Ignored(m.pod)
 	if m.isStranger() {
@@ -256,8 +256,8 @@ func (r Reader) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool 
 		(g.complete() || t.config.Now().Sub(g.incompleteSince) < grace)
 }
 
-// CountForeign counts, by API group, the groups with a status that this scheduler leaves to another program. A
-// scheduler that does not lead counts none.
+// CountForeign returns, by API group, how many PodGroups have a status that this scheduler does not write because
+// another program does. A scheduler that does not lead counts none.
 func (r Reader) CountForeign() map[string]int {
 	t := r.Of
 	t.mu.RLock()

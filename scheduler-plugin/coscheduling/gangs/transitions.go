@@ -23,7 +23,7 @@ func (g *gang) alter(m *member, change func()) {
 	g.count(m, 1)
 }
 
-// setGroup records the gang's new or changed PodGroup. another reports whether it is another PodGroup than before.
+// setGroup records the gang's new or changed PodGroup. `another` reports whether it is another PodGroup than before.
 // isNews reports whether the change affects the gang.
 func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bool) {
 	old, asked := g.group, g.staging.asked

@@ -22,9 +22,9 @@ type Attempt struct {
 	First, Start time.Time
 }
 
-// RunBindingCycle does for a placement what kube-scheduler does after a scheduling cycle. bind writes the binding. The
-// function mirrors bindingCycle, but leaves out two writes for each member: the nominatedNodeName of a Pod that waits
-// long, and the event that the Pod was bound. An event on the gang says that the gang was placed.
+// RunBindingCycle does for a placement what kube-scheduler does after a scheduling cycle. `bind` writes the binding.
+// The function mirrors bindingCycle, but leaves out two writes for each member: the nominatedNodeName of a Pod that
+// waits long, and the event that the Pod was bound. An event on the gang says that the gang was placed.
 func RunBindingCycle(ctx context.Context, p *Placement, bind func(context.Context) *fwk.Status) *fwk.Status {
 	if status := p.Profile.WaitOnPermit(ctx, p.Assumed.Pod); !status.IsSuccess() {
 		return status

@@ -32,8 +32,8 @@ import (
 // deallocateOrDeletePodClaims and deleteClaim of pkg/scheduler/framework/plugins/dynamicresources; upstream_test.go
 // compares their source.
 
-// Leftovers returns the claims that have devices which no Pod uses: only Pods in waiting have reserved the claim, and
-// no Pod with a node names it. The Pods in waiting are of one namespace and have this profile.
+// Leftovers returns the claims that have devices which no Pod uses: only Pods in `waiting` have reserved the claim, and
+// no Pod with a node names it. The Pods in `waiting` are of one namespace and have this profile.
 func Leftovers(s *Scheduler, profile framework.Framework, waiting []*corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
 	manager := profile.SharedDRAManager()
 	if manager == nil || !slices.ContainsFunc(waiting, mayHaveClaims) {

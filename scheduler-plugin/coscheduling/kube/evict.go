@@ -72,7 +72,7 @@ func IsDenial(err error) bool {
 }
 
 // TakeBack removes the condition DisruptionTarget from a Pod that could not be evicted. Otherwise, a later failure of
-// the Pod would count as preemption. It leaves a Pod that is ending or gone as it is. before is the Pod before the
+// the Pod would count as preemption. It leaves a Pod that is ending or gone as it is. `before` is the Pod before the
 // eviction.
 func TakeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTime)

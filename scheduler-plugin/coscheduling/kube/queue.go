@@ -52,8 +52,8 @@ type PodQueue struct {
 }
 
 // KeepOut wraps the scheduler's queue. The wrapper keeps a Pod out of the queue if keepsOut returns true for it. The
-// wrapper calls happened for each event, after the scheduler's cache has the change, and calls gone for Pods that were
-// deleted and were never observed on a node. Call KeepOut before the scheduler runs.
+// wrapper calls `happened` for each event, after the scheduler's cache has the change, and calls `gone` for Pods that
+// were deleted and were never observed on a node. Call KeepOut before the scheduler runs.
 func KeepOut(s *Scheduler, keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
 	gone func(*corev1.Pod)) *PodQueue {
 	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
@@ -81,8 +81,8 @@ func (q *PodQueue) Add(ctx context.Context, pod *corev1.Pod) {
 	q.outlook.note(pod)
 }
 
-// Update implements SchedulingQueue. A Pod may become a member, or cease to be a member. After a broken watch, before
-// and after may be two Pods with the same name.
+// Update implements SchedulingQueue. A Pod may become a member, or cease to be a member. After a broken watch, `before`
+// and `after` may be two Pods with the same name.
 func (q *PodQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 	if before.UID != after.UID {
 		q.Delete(klog.FromContext(ctx), before)

@@ -268,8 +268,9 @@ func lookAnew(ctx context.Context, p *Placement) *fwk.Status {
 	return nil
 }
 
-// giveUpShare gives up a placement's share in the choice of a claim's device if another placement has written the
-// device, so that this one no longer has to. Once no placement shares the choice, DynamicResources drops it.
+// When the API server shows that a claim has its device, giveUpShare tells DynamicResources that this placement will
+// not write it. When the last placement that shares the claim has done so, DynamicResources forgets the allocation that
+// it held for the claim.
 func giveUpShare(p *Placement, claim string) {
 	claims := p.Profile.SharedDRAManager().ResourceClaims()
 	if found, err := claims.Get(p.Pod.Namespace, claim); err == nil && found.Status.Allocation != nil {

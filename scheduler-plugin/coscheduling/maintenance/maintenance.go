@@ -47,7 +47,7 @@ func Closes(node *corev1.Node, ends time.Time) bool {
 	return err == nil && isClosed(from, ends)
 }
 
-// isClosed reports whether work may not start on a node. from is when the node's maintenance begins, zero for none.
+// isClosed reports whether work may not start on a node. `from` is when the node's maintenance begins, zero for none.
 // ends is when the work ends, zero if unknown.
 func isClosed(from, ends time.Time) bool {
 	return !from.IsZero() && (ends.IsZero() || ends.After(from))

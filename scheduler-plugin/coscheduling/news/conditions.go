@@ -296,8 +296,8 @@ func verdictOf(conditions []schedulingv1alpha1.PodGroupCondition) (verdict, bool
 	return verdict{scheduled: c.Status == metav1.ConditionTrue, reason: c.Reason, message: c.Message}, true
 }
 
-// conditions returns the conditions that express v. If the status of a condition differs from before, the condition
-// gets transitionID and now. Otherwise the ID and time stay.
+// conditions returns the conditions that express v. If the status of a condition differs from that in `before`, the
+// condition gets transitionID and the time `now`. Otherwise the ID and time stay.
 func (v verdict) conditions(before []schedulingv1alpha1.PodGroupCondition, transitionID string, now metav1.Time, generation int64) []schedulingv1alpha1.PodGroupCondition {
 	status := func(yes bool) metav1.ConditionStatus {
 		if yes {

@@ -131,7 +131,7 @@ type Record struct {
 
 // StatusOf returns the newest status of a group of another API that this scheduler knows: the last written one if the
 // watch has not shown that yet, else the group's. The group's status may be missing, for instance after the object was
-// replaced. foreign reports that another program has changed the status since the write.
+// replaced. `foreign` reports that another program has changed the status since the write.
 func (r *Record) StatusOf(group *dialect.Group, foreign bool) *dialect.Status {
 	if r.Status != nil && !foreign && r.IsAhead(group) {
 		return r.Status

@@ -83,8 +83,8 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Unmarked returns the Pods that get a mark or another nomination now. again is the time after which to call Unmarked
-// again; 0 means not before something changes.
+// Unmarked returns the Pods whose condition (Mark) or nominated node is to be written now. again is after how long to
+// call Unmarked again; 0 means only after a change.
 func (g *Gang) Unmarked(now time.Time) (unmarked []types.UID, again time.Duration) {
 	for _, p := range g.Pods {
 		due, ok := g.due(p)

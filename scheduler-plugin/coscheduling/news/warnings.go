@@ -117,8 +117,8 @@ func (g *Gang) capping() string {
 // provisioned. Other members may already run then.
 
 // claimPatience is how long a member that needs volumes or devices may wait to be bound before an event says so.
-// bindingPatience is the same for any other member; it is longer, because the last of many members that are placed at
-// once are bound late.
+// bindingPatience is that time for any other member. It is longer, because of many members placed at once the last are
+// bound late.
 const (
 	claimPatience   = 5 * time.Second
 	bindingPatience = time.Minute

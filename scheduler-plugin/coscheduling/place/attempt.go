@@ -37,7 +37,7 @@ type attempt struct {
 	complete bool
 }
 
-// newAttempt returns an attempt. said holds the reasons for which plugins have rejected members of the gang already.
+// newAttempt returns an attempt. `said` holds the reasons for which plugins have rejected members of the gang already.
 func newAttempt(gang *Gang, cluster *Cluster, said rejections) *attempt {
 	return &attempt{gang: gang, cluster: cluster, filters: &filters{name: cluster.Plugin, rejections: said}, until: cluster.deadline(), found: &survey{}}
 }

@@ -39,7 +39,7 @@ type member struct {
 	nth   int // in the order of the gang's members
 }
 
-// party is a set of members that required affinity connects. keys are the topologies of that affinity.
+// party is a set of members that are connected by required Pod affinity. keys are the topology keys of that affinity.
 type party struct {
 	members []member
 	keys    []string
@@ -357,7 +357,7 @@ func (o *oneByOne) admit(ctx context.Context, m member, state fwk.CycleState, in
 	return admitted, nil
 }
 
-// parties divides members into parties, in their order. Topologies in without are ignored. The time grows with the
+// parties divides members into parties, in their order. Topologies in `without` are ignored. The time grows with the
 // number of classes times the number of affinity terms, so parties returns an error when the time is over.
 func (o *oneByOne) parties(members []member, without []string) ([]party, error) {
 	var classes []*class

@@ -56,9 +56,9 @@ type Shortfall struct {
 	OfOthers bool
 }
 
-// Unsought returns the outcome for a gang that was not planned because something other than room is missing. own is the
-// gang's reservation, or nil. A gang that is first in the queue gives up its right and its reservation for a while, so
-// as not to block others.
+// Unsought returns the outcome for a gang that was not planned because something other than room is missing. `own` is
+// the gang's reservation, or nil. A gang that is first in the queue gives up its right and its reservation for a while,
+// so as not to block others.
 func Unsought(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	out := refused(gang, own, why)
 	if gang.First {

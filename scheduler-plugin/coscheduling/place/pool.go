@@ -43,7 +43,7 @@ type pool struct {
 
 // prey is which work a gang may take.
 type prey struct {
-	// takes reports whether the gang may preempt a Pod, or wait for its end. of is the Pod's gang, nil if none.
+	// takes reports whether the gang may preempt a Pod, or wait for its end. `of` is the Pod's gang, nil if none.
 	takes func(pod *corev1.Pod, of *gangs.Standing) bool
 	// evictsNobody reports that the Pods are to end by themselves. A Pod that is ending, but will be replaced by a
 	// controller, is then of no use.

@@ -136,7 +136,7 @@ func (a *attempt) preferred(plan *planner.Plan) []int {
 	return nodes
 }
 
-// isIn reports whether each of some domains is used, where used says which count.
+// isIn reports whether each of some domains is used, where `used` says which count.
 func isIn(domains []string, used []map[string]bool) bool {
 	for l := range used {
 		if !used[l][domains[l]] {
@@ -148,7 +148,7 @@ func isIn(domains []string, used []map[string]bool) bool {
 
 // fulfilled returns a measure of how many of the placed members' preferences are fulfilled. A spread constraint that
 // holds counts 1, as does a node without a taint to avoid. A term of affinity counts a hundredth of its weight. A term
-// may require a look at all Pods, so fulfilled stops with the error of late as soon as late returns one.
+// may require a look at all Pods, so fulfilled stops with the error of `late` as soon as `late` returns one.
 func (a *attempt) fulfilled(v *verification, late func() error) (float64, error) {
 	nodes, err := a.cluster.Snapshot.List()
 	if err != nil {

@@ -61,8 +61,8 @@ type space struct {
 	places []*framework.PodInfo
 }
 
-// seek is called for a gang that found no place. It writes into out what is to be done: to preempt Pods, or to reserve
-// room if the gang is the first in the queue.
+// seek is called for a gang that found no place. It writes into `out` what is to be done: to preempt Pods, or to
+// reserve room if the gang is the first in the queue.
 func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	before := s.cluster.Own
 	if before != nil && !before.Evicted {
@@ -177,8 +177,8 @@ func (c *Cluster) mayReserve(amounts provision.Amounts) bool {
 	return c.MaxPercent > 0 && (c.Reserved.IsZero() || amounts.Plus(c.Reserved).Within(ShareOf(c.Snapshot, c.MaxPercent)))
 }
 
-// reserve writes the victims and the reservation of a space into out. before is the gang's earlier reservation, or nil.
-// whose describes the victims in the message.
+// reserve writes the victims and the reservation of a space into `out`. `before` is the gang's earlier reservation, or
+// nil. `whose` describes the victims in the message.
 func (s *seeker) reserve(found *space, before *room.Reservation, whose string, out *Outcome) error {
 	places, err := steady(s.gang, found.places, s.cluster.Own)
 	if err != nil {

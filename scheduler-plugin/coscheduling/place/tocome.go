@@ -73,8 +73,8 @@ func (g *Gang) starting() *Gang {
 	return g.withVirtual(least, takes)
 }
 
-// withVirtual returns the gang with only the first n of its waiting members, which request the amounts takes together,
-// and with virtual members for the others. All of these are needed.
+// withVirtual returns the gang with only the first n of its waiting members, which request the amounts `takes`
+// together, and with virtual members for the others. All of these are needed.
 func (g *Gang) withVirtual(n int, takes provision.Amounts) *Gang {
 	with := *g
 	with.needsAll = true
@@ -99,7 +99,7 @@ func (g *Gang) rest() provision.Amounts {
 }
 
 // virtualMembers returns a gang's virtual members and their class keys. It presumes that the first n waiting members,
-// which request the amounts takes together, are placed.
+// which request the amounts `takes` together, are placed.
 func (g *Gang) virtualMembers(n int, takes provision.Amounts) (members []*corev1.Pod, keys []string) {
 	model := g.model()
 	cut := provision.Cut(g.ToCome.Less(takes), provision.OfPod(model), g.stillToCome(n))
@@ -132,9 +132,9 @@ func (g *Gang) stillToCome(n int) int {
 	return max(1, all-int(g.Placed.Total)-n)
 }
 
-// virtualMember returns the i-th virtual member, a copy of model that requests the amounts takes. The copy has no needs
-// that only one Pod can have, such as claims, and no affinity between Pods. It has the model's labels and annotations,
-// so that plugins treat it as a member of the gang, which may use the gang's reservation.
+// virtualMember returns the i-th virtual member, a copy of model that requests the amounts `takes`. The copy has no
+// needs that only one Pod can have, such as claims, and no affinity between Pods. It has the model's labels and
+// annotations, so that plugins treat it as a member of the gang, which may use the gang's reservation.
 func (g *Gang) virtualMember(model *corev1.Pod, i int, takes provision.Amounts) *corev1.Pod {
 	of := &model.Spec
 	name := g.Key.Name + "-to-come-" + strconv.Itoa(i)

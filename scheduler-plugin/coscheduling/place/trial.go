@@ -168,7 +168,7 @@ func (t *trial) spareUnused(ctx context.Context) {
 	t.fitsWithout(ctx, t.podsOf(taken), true)
 }
 
-// fitsWithout asks the plugins whether the gang fits without the Pods in gone. After maxTrials calls the result is
+// fitsWithout asks the plugins whether the gang fits without the Pods in `gone`. After maxTrials calls the result is
 // false, which is safe: the search then evicts more Pods than necessary, but never too few. spares reports that the
 // gang has fitted with more Pods gone; then the result is also false if the time is over.
 func (t *trial) fitsWithout(ctx context.Context, gone []bool, spares bool) bool {

@@ -147,8 +147,8 @@ func nodesUnder(g *Gang, snapshot kube.Snapshot) []*corev1.Node {
 
 // relax removes from a request each resource of which a node has too little although the plugins accept the node. The
 // plugins do not count such a resource, for instance because an extender or a DeviceClass provides it. Without relax,
-// the planner would miss this room. With relax it may overestimate the room, which verification corrects. taken is what
-// nominated Pods take, nil for nothing. A resource is not removed if a node has too little of it only because of
+// the planner would miss this room. With relax it may overestimate the room, which verification corrects. `taken` is
+// what nominated Pods take, nil for nothing. A resource is not removed if a node has too little of it only because of
 // nominated Pods.
 func relax(request, free, taken []int64) {
 	for r := range request {

@@ -205,7 +205,7 @@ func order(world *World, gang *Gang, nodes []int, levels []Level, level int) []i
 	return sorted
 }
 
-// first returns the result of a comparison that puts a before b if yes.
+// first returns the result of a comparison that puts a before b if `yes`.
 func first(yes bool) int {
 	if yes {
 		return -1

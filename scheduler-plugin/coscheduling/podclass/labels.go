@@ -28,7 +28,7 @@ import (
 const maxMatches = 1 << 20
 
 // LabelKeys returns a key for each member. Members with labels that no plugin can tell apart have equal keys. Only
-// members with the same class key are compared. existing are the anti-affinity selectors of Pods outside of the gang,
+// members with the same class key are compared. `existing` are the anti-affinity selectors of Pods outside of the gang,
 // nil for none.
 func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.Selector]) ([]string, error) {
 	varying := varyingLabels(pods, classKeys)
@@ -113,7 +113,7 @@ func (s selectors) add(selector labels.Selector, read sets.Set[string]) {
 	}
 }
 
-// addOf adds those selectors of a member that use a label in read. It adds to values the keys of read in which the
+// addOf adds those selectors of a member that use a label in `read`. It adds to values the keys of `read` in which the
 // member's spread constraints compare values (matchLabelKeys).
 func (s selectors) addOf(pod *corev1.Pod, read, values sets.Set[string]) error {
 	for _, term := range terms(pod) {

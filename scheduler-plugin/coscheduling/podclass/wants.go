@@ -100,7 +100,7 @@ func (w *Wants) PerNode() int {
 	return 0
 }
 
-// repels reports whether a member of the class w can't share a node with a member of the class other, which may be w
+// repels reports whether a member of the class w can't share a node with a member of the class `other`, which may be w
 // itself: both want the same host port, or the first has anti-affinity to the second.
 func (w *Wants) repels(other *Wants) bool {
 	return w.Ports.HasAny(other.Ports.UnsortedList()...) || slices.ContainsFunc(w.Apart, func(t Term) bool {
@@ -134,7 +134,7 @@ func Repulsion(classes []*Wants, isOver func() bool) [][]int {
 
 // Levels returns the topology constraints of a group, followed by those that affinity implies. Affinity implies one if
 // each member must be near a Pod with certain labels and all members have these labels, so that all end up in one
-// domain. on are the nodes of placed members. If isOver becomes true, implied constraints may be missing.
+// domain. `on` are the nodes of placed members. If isOver becomes true, implied constraints may be missing.
 func Levels(group []schedulingv1alpha1.TopologyConstraint, classes []*Wants, on []*corev1.Node, isOver func() bool) []planner.Level {
 	var levels []planner.Level
 	for _, constraint := range group {

@@ -27,7 +27,7 @@ func IsVirtual(pod *corev1.Pod) bool {
 	return strings.Contains(string(pod.UID), toComeMark)
 }
 
-// Cut divides rest among virtual members. It returns what each of them takes, without places for Pods, the larger
+// Cut divides `rest` among virtual members. It returns what each of them takes, without places for Pods, the larger
 // first. If toCome is not 0, there are toCome members. Otherwise there are as few as possible without any of them
 // taking more of a resource than model takes; for this, resources that model does not take are ignored. CPU, memory and
 // storage are divided evenly. Extended resources and huge pages are divided in whole units.

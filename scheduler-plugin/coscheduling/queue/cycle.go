@@ -130,7 +130,7 @@ func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.pass(g, now)
 }
 
-// Placed records that a gang got its place, and drops the gang's last refusal. rest reports that other members still
+// Placed records that a gang got its place, and drops the gang's last refusal. `rest` reports that other members still
 // wait; then the gang stays in its cycle.
 func (q *Queue) Placed(key dialect.Key, rest bool, now time.Time) {
 	g := q.gangs[key]

@@ -67,7 +67,7 @@ type gang struct {
 }
 
 // isHopeful reports whether the gang may have a reservation. The gang must lack its minimum, be refused or in its
-// cycle, and not have lost its right. at is when the answer changes even if nothing happens; zero for never.
+// cycle, and not have lost its right. `at` is when the answer changes even if nothing happens; zero for never.
 func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	switch {
 	case g.state == out || !g.lacks || g.refusal == nil && g.state != inCycle:
@@ -79,7 +79,7 @@ func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 }
 
 // backOff returns the back-off after a number of failures in a row: `initial` after the first, then twice as long with
-// each further one, and never more than longest.
+// each further one, and never more than `longest`.
 func backOff(failures int, initial, longest time.Duration) time.Duration {
 	d := initial
 	for i := 1; i < failures && 0 < d && d < longest; i++ {

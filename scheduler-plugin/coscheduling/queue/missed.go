@@ -28,8 +28,8 @@ func (m *missed) add(event Event) {
 	}
 }
 
-// help reports whether the missed events may help a gang. If they may not, gained is the largest number of members for
-// which the events can have freed room.
+// help reports whether the missed events may help a gang. If they may not, `gained` is the largest number of members
+// for which the events can have freed room.
 func (m *missed) help(need *Need) (gained int, helps bool) {
 	if m.more || m.placing && need.RegardsOthers || m.relabelling && !need.IgnoresLabels {
 		return 0, true

@@ -40,8 +40,8 @@ func New() *Queue {
 	}
 }
 
-// Enter makes a gang ready. The gang is new in the queue, or something has changed that concerns this gang alone. lacks
-// reports that the gang lacks its minimum; otherwise only members above the minimum wait.
+// Enter makes a gang ready. The gang is new in the queue, or something has changed that concerns this gang alone.
+// `lacks` reports that the gang lacks its minimum; otherwise only members above the minimum wait.
 func (q *Queue) Enter(rank Rank, lacks bool, now time.Time) {
 	g := q.gangs[rank.Key]
 	if g == nil {
@@ -129,7 +129,7 @@ func (q *Queue) Until() time.Time {
 	return time.Time{}
 }
 
-// Begin begins the cycle of a gang that Next has returned. since is when the gang began to wait according to its
+// Begin begins the cycle of a gang that Next has returned. `since` is when the gang began to wait according to its
 // PodGroup; zero if unknown.
 func (q *Queue) Begin(key dialect.Key, since, now time.Time) {
 	g := q.gangs[key]

@@ -21,7 +21,7 @@ type Rank struct {
 	Key     dialect.Key
 }
 
-// Compare is negative if r is ahead of other.
+// Compare is negative if r is ahead of `other`.
 func (r Rank) Compare(other Rank) int {
 	if c := -cmp.Compare(r.Priority, other.Priority); c != 0 {
 		return c

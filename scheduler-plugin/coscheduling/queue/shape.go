@@ -41,8 +41,8 @@ func newShapes() shapes {
 	return shapes{named: make(map[string]*shape), all: make(map[*shape]bool), regarding: make(map[*shape]bool)}
 }
 
-// refused records a refusal, and returns the shape with which the gang waits. gained is the number of members for which
-// room has become free since the gang's cycle began.
+// refused records a refusal, and returns the shape with which the gang waits. `gained` is the number of members for
+// which room has become free since the gang's cycle began.
 func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now time.Time) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {

@@ -110,8 +110,8 @@ func isReady(node *corev1.Node) bool {
 }
 
 // Renewed returns the reservation that replaces r, with the ends of Pods as they are known now. The new reservation is
-// on r's nodes, unless other is better by at least a minute and at least a tenth of the time left. other is nil if no
-// other place is known. If the gang has no place on r's nodes any more, the result is other.
+// on r's nodes, unless `other` is better by at least a minute and at least a tenth of the time left. `other` is nil if
+// no other place is known. If the gang has no place on r's nodes any more, the result is `other`.
 func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	stays := NewInTime(r.Gang, r.Members, ends, nodes, now)
 	if stays != nil && r.From.IsZero() {
@@ -181,7 +181,7 @@ const leastHold = 10 * time.Minute
 
 // MayHold reports whether the room may be kept longer. A gang that runs for a known time may keep nodes idle for no
 // longer than that. A gang of unknown run time may keep nodes idle for as long as it had waited when the reservation
-// began, but at least leastHold. since is when the gang began to wait.
+// began, but at least leastHold. `since` is when the gang began to wait.
 func (r *Reservation) MayHold(runs time.Duration, since time.Time) bool {
 	if runs == 0 {
 		runs = max(leastHold, r.begun.Sub(since))

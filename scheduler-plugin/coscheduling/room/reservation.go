@@ -51,7 +51,7 @@ type Nodes interface {
 	Get(name string) (fwk.NodeInfo, error)
 }
 
-// New returns a reservation that lasts until `end`. awaited are the Pods that have to end first; New ignores Pods on
+// New returns a reservation that lasts until `end`. `awaited` are the Pods that have to end first; New ignores Pods on
 // nodes on which no member is to run.
 func New(gang Gang, reason Reason, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) *Reservation {
 	r := &Reservation{Gang: gang, Reason: reason, End: end, Members: members, Takes: make(provision.Amounts), ToCome: make(provision.Amounts),

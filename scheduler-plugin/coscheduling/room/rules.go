@@ -88,7 +88,7 @@ type Taker struct {
 	until time.Time
 }
 
-// PodTaker returns a Taker for an ordinary Pod. until is when the Pod ends if started now, zero if unknown.
+// PodTaker returns a Taker for an ordinary Pod. `until` is when the Pod ends if started now, zero if unknown.
 func PodTaker(pod *corev1.Pod, until time.Time) Taker {
 	return Taker{until: until, priority: corev1helpers.PodPriority(pod), created: pod.CreationTimestamp.Time, daemonSet: IsOfDaemonSet(pod)}
 }
@@ -100,7 +100,7 @@ func IsOfDaemonSet(pod *corev1.Pod) bool {
 }
 
 // GangTaker returns a Taker for a gang. incomplete reports that some members run, and that the gang waits for further
-// ones: members were lost, or spec.provision asks for more. until is when the gang ends if started now, zero if
+// ones: members were lost, or spec.provision asks for more. `until` is when the gang ends if started now, zero if
 // unknown.
 func GangTaker(rank queue.Rank, incomplete bool, until time.Time) Taker {
 	return Taker{until: until, priority: rank.Priority, created: rank.Created, rank: &rank, incomplete: incomplete}

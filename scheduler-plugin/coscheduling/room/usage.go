@@ -36,7 +36,7 @@ func AmountsOf(of fwk.Resource, pods int64) provision.Amounts {
 	return all
 }
 
-// Fits reports whether takes fits on a node beside what is reserved there. As in NodeResourcesFit, resources that are
+// Fits reports whether `takes` fits on a node beside what is reserved there. As in NodeResourcesFit, resources that are
 // not requested do not matter. An extended resource that the node lacks does not matter either: a DeviceClass or an
 // extender provides such a resource, and the plugins check the amount.
 func Fits(takes, reserved provision.Amounts, node fwk.NodeInfo) bool {

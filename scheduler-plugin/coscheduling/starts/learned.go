@@ -21,9 +21,9 @@ const (
 	minShares = 5
 )
 
-// learned records which share of its estimated run time each ended gang has used, or of its limit if there was no
-// estimate. There are records by the stem of the gang's name, by namespace, and for all gangs. Users usually state too
-// long times, and by similar factors each time (Tsafrir, Etsion and Feitelson, 2007).
+// learned records, for each gang that has ended, which share of its estimated run time it used; without an estimate,
+// which share of its limit. There are records by the stem of the gang's name, by namespace, and for all gangs. Users
+// usually overestimate run times, by a similar factor each time (Tsafrir, Etsion and Feitelson, 2007).
 type learned struct{ shares *lru.Cache }
 
 func newLearned() *learned { return &learned{lru.New(maxStems)} }
@@ -51,9 +51,9 @@ func (l *learned) ended(key dialect.Key, stated, ran time.Duration) {
 	}
 }
 
-// expected returns how long a gang that has already run for a time, ran, will run in all. This is the gang's estimate,
-// stated, times a share that similar gangs have used of their estimates: the quantile `part` (from 0 to below 1) of
-// those that ran at least as long. If too few similar gangs are known, the result is stated.
+// expected returns how long a gang that has already run for a time, `ran`, will run in all. This is the gang's
+// estimate, `stated`, times a share that similar gangs have used of their estimates: the quantile `part` (from 0 to
+// below 1) of those that ran at least as long. If too few similar gangs are known, the result is `stated`.
 func (l *learned) expected(key dialect.Key, stated, ran time.Duration, part float64) time.Duration {
 	if stated <= 0 {
 		return stated

@@ -19,13 +19,13 @@ type reported struct {
 	at time.Time
 }
 
-// isNews reports whether the expected start differs enough from the one that was last written. since is when the group
-// began to wait.
+// isNews reports whether the expected start differs enough from the one that was last written. `since` is when the
+// group began to wait.
 func (t *reported) isNews(now *whatif.Expected, since, at time.Time) bool {
 	return at.Sub(t.at) >= pause && (differs(t.Latest, now.Latest, since) || differs(t.Probable, now.Probable, since))
 }
 
-// differs reports whether a time has changed by more than a tenth of the wait that began at since.
+// differs reports whether a time has changed by more than a tenth of the wait that began at `since`.
 func differs(before, after, since time.Time) bool {
 	if before.IsZero() || after.IsZero() {
 		return !before.Equal(after)

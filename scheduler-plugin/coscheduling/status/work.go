@@ -49,7 +49,7 @@ func (w *work) after(gang dialect.Key, d time.Duration) {
 	w.queue.AddAfter(queued(gang), d)
 }
 
-// run handles the queue with the given number of workers until ctx ends. While rest returns true, only one of the
+// run handles the queue with the given number of workers until ctx ends. While `rest` returns true, only one of the
 // workers takes new keys.
 func (w *work) run(ctx context.Context, workers int, rest func() bool) {
 	var running sync.WaitGroup

@@ -31,7 +31,7 @@ type Choice struct {
 	lost       time.Duration
 }
 
-// compare returns a negative number if c loses less than other. It compares the number of Pods that a
+// compare returns a negative number if c loses less than `other`. It compares the number of Pods that a
 // PodDisruptionBudget protects, the number of units that have not run for their minimum time, the latest end, the
 // highest priority and the time that the Pods have run, in this order.
 func (c *Choice) compare(other *Choice) int {
@@ -45,8 +45,8 @@ func (c *Choice) compare(other *Choice) int {
 	)
 }
 
-// Search chooses the units without which the gang fits, by packing alone. empty is the cluster without all of the Pods;
-// units name Pods by index.
+// Search chooses the units without which the gang fits, by packing alone. `empty` is the cluster without all of the
+// Pods; units name Pods by index.
 //
 // A gang with a Required level has to be in one domain, and the loss in one domain says nothing about another. So
 // Search looks at each domain. It returns a choice for each domain in which the gang can fit, the smallest loss first.

@@ -38,8 +38,8 @@ const patience = time.Minute
 // Test is one case. It runs on a server, in a namespace that no other case uses.
 type Test func(t *testing.T, config *rest.Config, namespace string)
 
-// Run runs all cases by calling run for each. The server must have Lockstep's custom resources and a garbage collector.
-// Nothing on it may act on Frameworks, PodGroups, or Pods with the schedulerName "nobody".
+// Run runs all cases by calling `run` for each. The server must have Lockstep's custom resources and a garbage
+// collector. Nothing on it may act on Frameworks, PodGroups, or Pods with the schedulerName "nobody".
 func Run(t *testing.T, run func(t *testing.T, test Test)) {
 	t.Helper()
 	for _, cases := range []map[string]func(*env){objects, patches, deletions, watches} {

@@ -114,7 +114,8 @@ func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, 
 	}
 }
 
-// waitJob waits until a PodGroup, or a job that is no Framework, has a state. waitJob returns the last state.
+// waitJob waits until a PodGroup, or a job that is no Framework, is in the state `wanted`. It returns the last state
+// that was seen.
 func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wanted string, timeout time.Duration) (string, error) {
 	var out outage
 	name, until, again := target{job: job}.String(), now().Add(timeout), lookAgain/20

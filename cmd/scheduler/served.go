@@ -48,9 +48,9 @@ func endOnChange(ctx context.Context, end func(reason string), apis *served.APIs
 	}
 }
 
-// connection returns the settings for connecting to the API server. They are those of kube-scheduler's clients,
-// compression off included. With other settings this client would have a connection of its own, which a load balancer
-// may route to an API server of another version.
+// connection returns the settings for connecting to the API server, the same as those of kube-scheduler's clients (with
+// compression off, too). Clients with equal settings share a connection. Other settings would open a second connection,
+// and a load balancer may route that one to an API server of another version.
 func connection(to program.Connection) (*rest.Config, error) {
 	config, err := configured(to)
 	if err != nil {

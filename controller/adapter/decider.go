@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// decider decides on one owner of a kind whose status is always small: it records Pods only as counts and ranges of
-// indexes.
+// decider makes the decisions for one owner (a job) of a kind whose status is always small, because the status records
+// Pods only as counts and ranges of indexes.
 type decider[O engine.Owner, S, N, M any] struct {
 	engine.Whole[O, S]
 	snapshot func(*engine.View[O, S], M) (N, error)

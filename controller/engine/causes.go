@@ -222,8 +222,8 @@ func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	return last
 }
 
-// tryDue returns when an action that has failed may be tried again. Such an action has failed for a cause of its own,
-// for a cause of its group, or for both, or repeats a write that another client has undone.
+// tryDue returns when an action may be run. refused is false if nothing holds it back. An action is held back if it
+// failed, if another object of its group failed, or if it would repeat a write that another client has undone.
 func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 	for _, why := range causesOf(action) {
 		if p.pace.Refusals.Refuses(why) {

@@ -130,9 +130,9 @@ type Kind struct {
 	// Optional means that the API server need not serve the kind. If the controller may not list it, no object counts
 	// as existing: the API server checks rights before it looks for the kind.
 	Optional bool
-	// Remembers means that a written object is shown as if it were cached, until the cache has the object; the creation
-	// has no Outcome. Otherwise the object is shown only once the cache has it, and the creation has an Outcome with
-	// the UID, which the core stores in the status.
+	// Remembers means that the core sees a written object at once: until the cache has it, the engine adds it to the
+	// core's View. The core then gets no plan.Outcome of the creation. Otherwise the core sees the object only once the
+	// cache has it, and gets an Outcome with the UID, which it stores in the status.
 	Remembers bool
 	// Reduce reduces a listed object to what the cache would hold. Nil keeps everything.
 	Reduce func(object metav1.Object) metav1.Object

@@ -49,7 +49,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// RefuseUnknownFields prevents the creation of Pods from templates with fields that the API server does not know.
 	RefuseUnknownFields bool
-	// Namespaces are the namespaces with owners that are synced. The informers of Kinds must show only these, too.
+	// Namespaces are the namespaces whose owners the engine syncs. The informers of Kinds must be limited to the same
+	// namespaces.
 	Namespaces informing.Namespaces
 }
 

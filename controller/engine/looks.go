@@ -100,8 +100,9 @@ func lookForMany(actions []plan.Action) map[string]bool {
 	return many
 }
 
-// look carries out the reads that take several requests: it checks the status, lists objects, and reads many objects by
-// a list. Once the turn is over, only the first of them begins, and `left` has the others.
+// look carries out the reads that may take several requests: checking the status, listing a kind, and finding many
+// objects in one list. At least one read begins; after that, reads that have not begun when the turn is over are
+// returned in `left`. acted reports that a read succeeded.
 func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, left []plan.Action, err error) {
 	begun := 0
 	enough := func() bool { return begun > 0 && p.spent() }

@@ -45,9 +45,9 @@ func (d *decider) Decide(view *view, now time.Time, entropy plan.Entropy) (plan.
 	return next, nil
 }
 
-// isOver reports whether a Framework is Completed and only waits for the end of its retention. isOver returns false if
-// times in the status were in the future when this controller found them, because the controller then has to remember
-// when that was.
+// isOver reports whether a Framework is Completed and only waits for the end of its retention, so that what is in
+// memory of it may be dropped. isOver returns false if the status had times in the future when this controller first
+// read it: these times are replaced by the time of that reading, which is only in memory.
 func isOver(snapshot lifecycle.Snapshot, decided lifecycle.Plan) bool {
 	return decided.Status != nil && decided.Status.State == frameworkv1.FrameworkCompleted &&
 		len(decided.Actions) == 0 && len(snapshot.Pods) == 0 && snapshot.ConfigMap == nil && !snapshot.TakenOver.AnyToCome()

@@ -61,10 +61,11 @@ const AnnotationTemplateIn = "lockstep.dev/pod-template-in"
 // of each role has its template.
 const maxTemplates = 1 << 20
 
-// Templates records the templates that the lines of one plan already contain. The zero value is empty.
+// Templates records which Pod templates have been logged already, in the history lines that one plan causes. The zero
+// value is empty.
 type Templates struct {
 	written int
-	// `in` has, for each role, the UID of the first task that was logged with its template.
+	// `in` has, for each role, the UID of the first task whose line contains the role's template.
 	in map[string]types.UID
 }
 

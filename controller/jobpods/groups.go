@@ -23,8 +23,8 @@ func GroupName(job, kind string, number int32) string {
 	return NameOf(job, "-"+kind+"-"+strconv.Itoa(int(number)))
 }
 
-// NameOf returns a job's name and a suffix. If the name is longer than the 63 characters of a label, the job's name is cut
-// and a hash of the name is appended.
+// NameOf returns a job's name and a suffix. If the name is longer than the 63 characters of a label, the job's name is
+// cut and a hash of the name is appended.
 func NameOf(job, suffix string) string {
 	if len(job)+len(suffix) <= validation.LabelValueMaxLength {
 		return job + suffix

@@ -106,7 +106,8 @@ func (d *decision) allPodsHaveEnded() bool {
 	return true
 }
 
-// designedPhase returns the phase of a job of v1alpha2. A job with a failed Pod keeps its phase until all Pods have ended.
+// designedPhase returns the phase of a job of v1alpha2. A job with a failed Pod keeps its phase until all Pods have
+// ended.
 func (d *decision) designedPhase(v designedView) kubeflowv1.JobPhase {
 	switch {
 	case v.ended && v.failed:

@@ -61,7 +61,8 @@ func (b *builder) launchesLater() bool {
 	return mpi != nil && mpi.LauncherCreationPolicy == kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady
 }
 
-// waitsForWorkers reports whether the launcher has to wait for workers. The launcher does not wait for a worker that has ended.
+// waitsForWorkers reports whether the launcher has to wait for workers. The launcher does not wait for a worker that
+// has ended.
 func (d *decision) waitsForWorkers() bool {
 	if !d.builder.launchesLater() {
 		return false

@@ -33,8 +33,8 @@ type Snapshot struct {
 	// Memory is the Memory that the last decision returned. It may be empty.
 	Memory Memory
 
-	// Pods, Services, PodGroups and Autoscalers are the objects that the job controls, by name. Pods have what KeepOfPod
-	// keeps. Of Services and Autoscalers nothing but the metadata is read.
+	// Pods, Services, PodGroups and Autoscalers are the objects that the job controls, by name. Pods have what
+	// KeepOfPod keeps. Of Services and Autoscalers nothing but the metadata is read.
 	Pods        map[string]*corev1.Pod
 	Services    map[string]metav1.Object
 	PodGroups   map[string]*schedulingv1alpha1.PodGroup

@@ -43,7 +43,7 @@ type step struct {
 	remove bool
 	// admit means that the Framework gets the annotation that its Workload implies; hold, that it loses the annotation.
 	admit, hold bool
-	// status changes the status of the Workload. Together with admit, it is written after the annotation.
+	// status changes the status of the Workload. If admit is set too, the annotation is written first.
 	status *statusChange
 	// again is after what time to decide again without a write.
 	again time.Duration

@@ -134,7 +134,8 @@ func (c *Controller) read(ctx context.Context, key cache.ObjectName) (*framework
 	return framework, err
 }
 
-// mayRun reports whether a Pod is of the attempt that a Framework has begun, and the Framework is admitted or in no queue.
+// mayRun reports whether a Pod is of the attempt that a Framework has begun, and the Framework is admitted or in no
+// queue.
 func mayRun(framework *frameworkv1.Framework, pod metav1.Object) bool {
 	if framework == nil || framework.Status == nil {
 		return false

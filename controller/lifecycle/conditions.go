@@ -27,8 +27,9 @@ import (
 // make a write urgent; and a condition that is again what the API server has is no change, however often it came and
 // went in between.
 
-// ownConditions are the types of the conditions that the controller writes. Other conditions in the status belong to
-// other programs. The engine writes one more, StatusTooLarge, which no decision reads.
+// ownConditions are the types of all conditions that the controller writes. Other conditions in the status belong to
+// other programs. Decisions make all of these but the last: StatusTooLarge is added when a status is shortened, and no
+// decision reads it.
 var ownConditions = []string{
 	frameworkv1.ConditionRunning,
 	frameworkv1.ConditionCompleted,

@@ -50,8 +50,8 @@ func frameworkExits(from frameworkv1.FrameworkState) []frameworkv1.FrameworkStat
 	}
 }
 
-// taskExits returns the states that may follow a state of a task. Besides these, every task completes when the
-// Framework's attempt has.
+// taskExits returns the states that may follow a state of a task. In addition, each task can go from any state to
+// completed once the Framework's attempt is completed.
 func taskExits(from frameworkv1.TaskState) []frameworkv1.TaskState {
 	const (
 		creationPending   = frameworkv1.TaskAttemptCreationPending

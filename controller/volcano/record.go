@@ -24,8 +24,8 @@ type record struct {
 	// the Job, began to restart or stop, and Pods without their label, which a new controller does not see. Neither a
 	// restart nor a stop ends before these Pods are certainly gone.
 	missing jobpods.Indexes
-	// joined are the indexes that have joined the current restart. The indexes with which it began are in the message
-	// of the state.
+	// joined are the indexes whose Pods were added to the current restart after it had begun. The Pods with which the
+	// restart began are named in status.state.message.
 	joined jobpods.Indexes
 	// These are failures (waits), evictions (lost) and the end of the task (done) for which an action is due later.
 	// They are recorded because the Pods may be gone by then.

@@ -37,8 +37,8 @@ type Options struct {
 	SimulatedNodes int
 	NodeCPU        string
 	NodePods       int
-	// RealNode adds a node with a kubelet and containerd. It has RealNodeCPU cores; empty means all cores of the
-	// machine. It needs root on Linux.
+	// RealNode adds a node with a kubelet and containerd, which needs root on Linux. The node has RealNodeCPU cores;
+	// empty means all cores of the machine.
 	RealNode    bool
 	RealNodeCPU string
 	// KubernetesVersion is the minor version of the API server, such as 1.36. Empty means the newest that

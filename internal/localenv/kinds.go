@@ -12,8 +12,8 @@ import (
 )
 
 // installKinds applies the manifests of a folder, and the Role for Secrets, which jobs that use ssh need. installKinds
-// waits until the API server serves the kinds, as long as kubectl waits by default. crds are named as kubectl names
-// them: crd/name.
+// waits until the API server serves the kinds, for at most the default timeout of `kubectl wait`. crds are named as
+// kubectl names them: crd/name.
 func (c *Cluster) installKinds(ctx context.Context, folder string, crds ...string) error {
 	files, err := fs.Glob(manifests.FS, folder+"/*.yaml")
 	if err != nil {

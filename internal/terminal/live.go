@@ -32,10 +32,10 @@ func Redraw(text string, drawn, columns, lines int) (string, int) {
 	return out.String(), len(all)
 }
 
-// Change is a line of output about a source. It is printed only if it differs from the last printed line about that
-// source.
+// Change is a line of output about an object, such as a job or some tasks of a role. It is printed only if it differs
+// from the line that was last printed about the same object.
 type Change struct {
-	// Of is the object of the change.
+	// Of names the object.
 	Of, Text string
 }
 

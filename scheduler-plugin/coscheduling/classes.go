@@ -51,8 +51,8 @@ func (c classes) watch(do func()) error {
 	return nil
 }
 
-// watchNamespaces calls changed with each namespace that has changed and is not being deleted. A new label may help
-// Pods there: policies and webhooks that refuse Pods select namespaces by labels.
+// watchNamespaces calls `changed` for each namespace that was updated and is not being deleted. A new label on a
+// namespace may help its Pods, because policies and webhooks that refuse Pods may select namespaces by their labels.
 func watchNamespaces(informers informers.SharedInformerFactory, changed func(namespace string)) error {
 	_, err := informers.Core().V1().Namespaces().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {

@@ -67,7 +67,7 @@ func preempt(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, 
 	showAfter(s, answer, empty, p, chosen, &least)
 }
 
-// showAfter adds to an answer where the gang goes once the chosen Pods are gone.
+// showAfter completes an answer with the nodes that the gang gets once the chosen Pods are gone.
 func showAfter(s *survey, answer *answers.Simulation, empty *planner.World, p *prey, chosen []int, least *planner.Gang) {
 	stays := make([]bool, len(p.Pods))
 	for i := range stays {
@@ -92,9 +92,9 @@ func showAfter(s *survey, answer *answers.Simulation, empty *planner.World, p *p
 	}
 }
 
-// preyOf returns all Pods of lower priority than a gang, if the gang may preempt others, and the Pods that are ending
-// already. For a gang that is disrupted as a whole, each member above the minimum is a unit, and all members together
-// are one more unit.
+// preyOf returns the Pods that gang g may preempt, which is all Pods of lower priority or none, and the Pods that are
+// ending already. If a gang among the victims can't go on below its minimum, each member above the minimum is a
+// victims.Unit of its own, and all members together are one more Unit.
 func preyOf(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *prey {
 	p := &prey{Prey: victims.Prey{Now: snapshot.Now}}
 	whole := make(map[dialect.Key][]*corev1.Pod)

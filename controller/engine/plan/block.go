@@ -37,7 +37,8 @@ const (
 	ReasonQuotaExceeded = frameworkv1.ReasonQuotaExceeded
 	// ReasonPriorityClassNotFound: the object names a PriorityClass that does not exist.
 	ReasonPriorityClassNotFound = frameworkv1.ReasonPriorityClassNotFound
-	// ReasonUnknownFields: the Pod template has fields that the API server does not know, and the configuration refuses those.
+	// ReasonUnknownFields: the Pod template has fields that the API server does not know, and the configuration refuses
+	// those.
 	ReasonUnknownFields = frameworkv1.ReasonUnknownFields
 	// ReasonCreationRefused: anything else.
 	ReasonCreationRefused = frameworkv1.ReasonCreationRefused

@@ -18,7 +18,8 @@ type Plan[S any] struct {
 	Status *S
 	// Persist says whether and how soon Status has to be written.
 	Persist Persist
-	// Starting means that Pods of the owner are about to start, so that changes of single Pods may be collected.
+	// Starting means that Pods of the owner are about to start. The write of the status may then wait longer, so that
+	// one write covers the changes of many Pods.
 	Starting bool
 	// Settled means that clients wait for this status, such as the first in which all Pods run. It is written soon,
 	// although no action depends on it.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package upstream holds CustomResourceDefinitions of other projects, for the clusters in which Lockstep is tested and
-// measured. Lockstep does not ship them: users install them from their projects.
+// measured. Lockstep does not ship them: users install each from the project that it belongs to.
 package upstream
 
 import _ "embed"

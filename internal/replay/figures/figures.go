@@ -169,7 +169,8 @@ func Of(outcome workload.Outcome, jobs []workload.Job, nodes workload.Nodes, bou
 	return f
 }
 
-// quantile returns the smallest value that at least the given part of the sorted values does not exceed.
+// quantile returns the smallest of the sorted values v such that at least the given part (0 to 1) of all values are v
+// or less.
 func quantile(sorted []float64, part float64) float64 {
 	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
 }

@@ -75,8 +75,9 @@ func Play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 // shorter.
 const patience = 24 * time.Hour
 
-// prepareSignals makes the runtime create its channel for signals. The runtime creates it when a program first listens
-// for a signal, as kube-scheduler does; inside a bubble, the channel would belong to that bubble.
+// prepareSignals makes the runtime create its channel for signals outside of any testing/synctest bubble. The runtime
+// creates the channel when a program first listens for a signal, as kube-scheduler does. If that happened in a bubble,
+// the channel could not be used outside of this bubble, so not in the next one.
 var prepareSignals = sync.OnceFunc(func() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR2)

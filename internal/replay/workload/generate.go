@@ -118,9 +118,9 @@ type Liars struct {
 	Overstates, Understates string
 }
 
-// Lie returns the jobs with wrong limits for the two owners whose jobs take the most node time. The first owner's limits
-// are the run times multiplied by a factor, the second owner's are the run times divided by the factor. Lie returns an
-// error unless there are jobs of other owners, too.
+// Lie returns the jobs with wrong limits for the two owners whose jobs take the most node time. The first owner's
+// limits are the run times multiplied by a factor, the second owner's are the run times divided by the factor. Lie
+// returns an error unless there are jobs of other owners, too.
 func Lie(jobs []Job, factor float64) ([]Job, Liars, error) {
 	work := map[string]float64{}
 	for _, job := range jobs {

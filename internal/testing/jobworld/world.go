@@ -283,9 +283,9 @@ func (w *World[O, S]) Remove(kind, name string) {
 	})
 }
 
-// bury records that an object is gone when it has left the cache, if that is certain: it was being deleted, or it is a
-// Pod without a node, which a deletion removes at once. Any other object may only have lost the label by which the
-// cache selects.
+// bury is called for an object that has left the cache. It records the object as gone if that is certain: the object
+// was being deleted, or it was a Pod without a node that this controller deleted (such a Pod goes at once). Any other
+// object may only have lost the label by which the cache selects.
 func (m *memory[S]) bury(object metav1.Object) {
 	if m == nil || object == nil {
 		return

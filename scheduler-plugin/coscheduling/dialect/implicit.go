@@ -12,7 +12,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// implicitGroups holds the policies of the existing PodGroups with memberLabels, by key. Safe for concurrent use.
+// implicitGroups holds the scheduling policy (Gang or GangPerJob, for instance) of each existing PodGroup that has
+// spec.memberLabels, by the PodGroup's key. Safe for concurrent use.
 type implicitGroups struct {
 	policies sync.Map
 }

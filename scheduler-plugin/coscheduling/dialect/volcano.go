@@ -88,8 +88,8 @@ func fromVolcano(object *unstructured.Unstructured) *Group {
 	return group
 }
 
-// maxRoles is the largest number of minima of roles that are read, as many as Lockstep's own kind may have. Volcano's
-// kind has no limit.
+// maxRoles limits how many roles of a Volcano PodGroup may have a minimum. If there are more, the minima of all roles
+// are ignored. Volcano's API has no such limit; 256 is the limit of Lockstep's own PodGroups.
 const maxRoles = 256
 
 // rolesOfVolcano returns the minima of roles, nil if none count.

@@ -268,8 +268,8 @@ func hasRoom(world *planner.World, class *planner.Class, members int) bool {
 	return members <= 0
 }
 
-// atLeast returns how much of a resource a gang of one class takes at least. It returns 0 for a gang of several
-// classes.
+// atLeast returns a lower bound of how much of a resource a gang takes: its minimum times the request of a member. It
+// returns 0, which is always a lower bound, if the members differ (several planner.Classes).
 func atLeast(need *planner.Gang, resource int) int64 {
 	if len(need.Classes) != 1 {
 		return 0

@@ -113,8 +113,8 @@ func whyUnread(t *Gangs, key dialect.Key) string {
 	return "lockstep-scheduler can't list PodGroups" + key.Dialect.Of() + ": its log says so"
 }
 
-// MayBeMember reports whether a Pod may be a member of a gang whose PodGroup can't be listed. The rank and minimum of
-// such a gang are not known, so the Pod must not be preempted.
+// MayBeMember reports whether a Pod may be a member of a gang whose PodGroup can't be listed. The priority and the
+// minimum of such a gang are not known, so the Pod must not be preempted.
 func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
 	key, named := t.KeyOf(pod)
 	if !named {

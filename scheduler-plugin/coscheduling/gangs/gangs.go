@@ -329,7 +329,8 @@ func (t *Gangs) changed(g *gang) {
 	t.reportChange(g)
 }
 
-// offer wakes gangs that may use room because the gang `by` has changed or given up a reservation.
+// offer wakes the gangs that may find room now, because the gang `by` has given up a reservation, or has changed so
+// that others may preempt it or use its reservation.
 func (t *Gangs) offer(by dialect.Key) {
 	t.queue.Happened(queue.Event{Kind: queue.Anything, By: by}, t.config.Now())
 	t.due.stir()

@@ -28,8 +28,8 @@ import (
 // sharedClaim is a claim that several placements share.
 type sharedClaim struct {
 	name string
-	// turn has an element while one of the placements is being bound that may have to write the claim's device. The
-	// others wait.
+	// turn is a lock: a placement that may have to write the claim's device puts an element into it while PreBind runs,
+	// and the other placements that share the claim wait.
 	turn chan struct{}
 	// written reports that the device was written. turn guards it.
 	written bool

@@ -180,9 +180,9 @@ func (g *Gang) tellers() string {
 //
 // kube-scheduler itself does not see the nominations of members: package room keeps the room.
 
-// nominationPeriod is how long a gang's nominations stay unchanged after some of them were changed or removed. A member
-// without a nomination is nominated at once. So each member's nomination is written at most twice in this period,
-// whatever happens to the gang's room. By default, cluster autoscalers look at Pods once in this period.
+// nominationPeriod is how long nominations stay unchanged after some were changed or removed. A member without a
+// nomination is nominated at once. So in one period a nomination is removed and set again at most once. The period is
+// that of cluster autoscalers, which by default look at Pods every 10 s.
 const nominationPeriod = 10 * time.Second
 
 // Nomination returns the node for which a Pod is to be nominated, "" for none. If changes is false, the Pod's

@@ -55,8 +55,9 @@ func StatusOf(g *Gang, now time.Time, conditions []schedulingv1alpha1.PodGroupCo
 	return &next, 0
 }
 
-// lacksStill reports whether the gang has lost members according to the conditions, no member waits to replace them,
-// and the minimum still does not hold. Members that begin to run meanwhile do not change that.
+// lacksStill reports whether, according to the conditions, the gang was scheduled and has lost members, no member waits
+// to replace them, and the placed members are still fewer than the minimum. A placed member that begins to run does not
+// make the result false.
 func lacksStill(g *Gang, conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
 	return c != nil && c.Status == metav1.ConditionTrue && WasScheduled(conditions) && g.Waiting.Total == 0 && !g.Group.HeldBy(g.Placed)

@@ -234,8 +234,8 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 }
 
 // findByPacking searches by packing among the Pods that end first: as many as have to end until the gang fits, at least
-// soonest, and more if the plugins reject the choices. Only nodes that have room for a member when these Pods have ended
-// can help, which are few if the Pods are many.
+// soonest, and more if the plugins reject the choices. Only nodes that have room for a member when these Pods have
+// ended can help, which are few if the Pods are many.
 func (s *seeker) findByPacking(ctx context.Context, pool *pool, until deadline) (found *space, err error) {
 	if s.found == nil || s.found.world == nil {
 		return nil, nil

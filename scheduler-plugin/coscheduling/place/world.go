@@ -104,8 +104,8 @@ func (a *attempt) survey(ctx context.Context) error {
 	return nil
 }
 
-// repelling yields the selectors of required anti-affinity of Pods on some nodes and of nominated Pods, as far as they
-// may apply to Pods of a namespace.
+// repelling yields the selectors of the required anti-affinity terms that may apply to Pods of a namespace. It looks at
+// the Pods on the given nodes and at nominated Pods.
 func repelling(nodes []fwk.NodeInfo, nominated nominated, namespace string) iter.Seq[labels.Selector] {
 	return func(yield func(labels.Selector) bool) {
 		all := func(infos []fwk.PodInfo) bool {

@@ -72,8 +72,9 @@ func (r *Reservation) Grace() time.Duration {
 	return r.Reason.rule().grace
 }
 
-// isVacancy reports whether the room comes only from Pods that end by themselves. As the gang has evicted no Pod, the
-// room is kept only from work that the gang could have evicted.
+// isVacancy reports whether all of the reserved room becomes free by Pods that end by themselves. The gang has evicted
+// no Pod for it, so only work of lower priority, which the gang could evict, may not use the room; work of the same
+// priority may.
 func (r *Reservation) isVacancy() bool { return r.Reason == Preemption && !r.Evicted }
 
 // Taker is an ordinary Pod or a gang that may want room.

@@ -51,9 +51,10 @@ func (l *learned) ended(key dialect.Key, stated, ran time.Duration) {
 	}
 }
 
-// expected returns how long a gang that has already run for a time, `ran`, will run in all. This is the gang's
-// estimate, `stated`, times a share that similar gangs have used of their estimates: the quantile `part` (from 0 to
-// below 1) of those that ran at least as long. If too few similar gangs are known, the result is `stated`.
+// expected returns how long a gang will run in all, given that it has run for `ran`. The result is the gang's estimate,
+// `stated`, multiplied by a share that was learned: of the shares of their estimates that similar gangs used, only
+// those above ran/stated count, and of these the quantile `part` (0 to below 1) is taken. If too few similar gangs are
+// known, or none used so much, the result is `stated`.
 func (l *learned) expected(key dialect.Key, stated, ran time.Duration, part float64) time.Duration {
 	if stated <= 0 {
 		return stated

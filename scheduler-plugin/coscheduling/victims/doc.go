@@ -13,8 +13,8 @@
 // themselves come in the order of their ends. So the end of the last chosen unit is the earliest time at which the gang
 // fits, as far as is known. Then:
 //
-//  1. Bisection finds the shortest prefix of that order without which the gang fits. So no unit is
-//     taken whose loss is higher than necessary.
+//  1. Bisection finds the shortest prefix of that order without which the gang fits. So no unit with a higher loss than
+//     necessary is taken.
 //  2. The prefix has units that don't help, for instance on other nodes. From the end of the order
 //     to its beginning, each unit is spared if the gang still fits. If possible half of the units are
 //     spared at once, so that sparing many units costs little.
@@ -28,7 +28,7 @@
 // The caller decides whether the gang fits. Search decides by packing; a caller that checks more than resources asks
 // the scheduler's plugins. A gang that fits must still fit when more units are taken.
 //
-// Choose asks whether the gang fits about twice for each unit taken, and takes or spares few units between two
-// questions. So a planner.Room computes its answer from the change. Search has a time limit. After the limit, a unit is
+// Choose calls Room.Fits about twice for each unit taken. Between two calls it takes or spares only few units, so a
+// planner.Room updates its last answer instead of packing anew. Search has a time limit. After the limit, a unit is
 // spared only if the last packing of the gang shows that it can be.
 package victims

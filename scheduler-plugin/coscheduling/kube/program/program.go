@@ -109,8 +109,8 @@ func (p *Program) OnlyWritesConfiguration() bool {
 	return p.opts.WriteConfigTo != ""
 }
 
-// SetGates sets the feature gates as the command line says, and returns them, so that the caller can set more. Call it
-// before anything reads a gate; the configuration's defaults do so.
+// SetGates sets the feature gates from the command line and returns them, so that the caller can set more. Call it
+// before anything reads a gate. Filling in the configuration's defaults reads gates, too.
 func (p *Program) SetGates() (featuregate.MutableVersionedFeatureGate, error) {
 	if err := p.opts.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, err

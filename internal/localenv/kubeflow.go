@@ -11,7 +11,8 @@ import (
 )
 
 // InstallKubeflowJobs installs all kinds of Kubeflow's training jobs, and gives lockstep-controller the rights for
-// them. InstallKubeflowJobs waits until the API server serves the kinds, as long as kubectl waits by default.
+// them. InstallKubeflowJobs waits until the API server serves the kinds, for at most the default timeout of `kubectl
+// wait`.
 func (c *Cluster) InstallKubeflowJobs(ctx context.Context) error {
 	var crds []string
 	for _, plural := range append(kubeflowv1.Plurals(), kubeflowv2beta1.MPIJobPlural) {

@@ -73,9 +73,21 @@ func brokenBehind(ahead queue.Rank, before time.Time) prey {
 	}}
 }
 
-// gather collects the Pods that the gang may preempt or wait for. For a gang that is disrupted as a whole, each member
-// above the minimum is a unit, and all members together are one more unit. There is no unit of all members if one of
-// them can't be evicted.
+// gathering is a pool in the making.
+type gathering struct {
+	*pool
+	cluster   *Cluster
+	standings map[dialect.Key]*gangs.Standing
+	may       prey
+	// whole has, by gang, the Pods of gangs that are disrupted as a whole. The gangs in stay have a Pod that can't be
+	// evicted.
+	whole map[dialect.Key][]fwk.PodInfo
+	stay  sets.Set[dialect.Key]
+	// ending has, by gang, the Pods of gangs that end by themselves, as indexes in soon.
+	ending map[dialect.Key][]int
+}
+
+// gather collects the Pods that the gang may preempt or wait for.
 func (s *seeker) gather(may prey) (*pool, error) {
 	nodes, err := s.cluster.Snapshot.List()
 	if err != nil {
@@ -84,103 +96,122 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	if s.standings == nil {
 		s.standings = s.cluster.Standings()
 	}
-	now, standings := s.cluster.Now(), s.standings
-	p := &pool{Prey: victims.Prey{Now: now}}
-	if !may.evictsNobody {
-		p.MinRuntime = s.cluster.MinRuntime
-	}
-	members := make(map[dialect.Key][]fwk.PodInfo)
-	stay := sets.New[dialect.Key]() // as one of them can't be evicted
-	ending := make(map[dialect.Key][]int)
+	g := gathering{pool: &pool{Prey: victims.Prey{Now: s.cluster.Now()}}, cluster: s.cluster, standings: s.standings, may: may,
+		whole: make(map[dialect.Key][]fwk.PodInfo), stay: sets.New[dialect.Key](), ending: make(map[dialect.Key][]int)}
 	if may.evictsNobody {
 		pods := 0
 		for _, node := range nodes {
 			pods += len(node.GetPods())
 		}
-		p.soon = make([]soon, 0, pods)
+		g.soon = make([]soon, 0, pods)
+	} else {
+		g.MinRuntime = s.cluster.MinRuntime
 	}
 	for n, node := range nodes {
 		for _, info := range node.GetPods() {
-			pod := info.GetPod()
-			key, named := s.cluster.KeyOf(pod)
-			if s.held.Has(pod.UID) {
-				continue
-			}
-			leaves := s.cluster.Evictions.IsLeaving(pod, now)
-			if named && key == s.gang.Key && s.gang.Group.HasMember(pod) {
-				if leaves {
-					p.leaving = append(p.leaving, info)
+			key, named := s.cluster.KeyOf(info.GetPod())
+			switch {
+			case s.held.Has(info.GetPod().UID):
+			case named && key == s.gang.Key && s.gang.Group.HasMember(info.GetPod()):
+				if s.cluster.Evictions.IsLeaving(info.GetPod(), g.Now) {
+					g.leaving = append(g.leaving, info)
 				}
-				continue
+			default:
+				g.add(info, n, g.standingOf(info.GetPod(), key, named))
 			}
-			standing := standings[key]
-			if !named || standing != nil && !standing.Group.HasMember(pod) {
-				standing = nil
-			}
-			takes := may.takes(pod, standing)
-			if takes && standing == nil && !may.evictsNobody && s.cluster.MayBeMember(pod) {
-				takes, p.spared = false, true
-			}
-			if may.evictsNobody && !takes {
-				continue // if it is leaving, its controller replaces it
-			}
-			if leaves {
-				p.leaving = append(p.leaving, info)
-				p.yielding = p.yielding || takes
-				continue
-			}
-			if may.evictsNobody && pod.DeletionTimestamp == nil {
-				one := soon{ran: victims.Ran(pod, now), info: info, node: n}
-				if standing == nil {
-					one.in = p.after(ends.OfPod(pod, now).Until(s.cluster.Estimates))
-				} else {
-					ending[key] = append(ending[key], len(p.soon))
-				}
-				p.soon = append(p.soon, one)
-				continue
-			}
-			if !takes || pod.DeletionTimestamp != nil {
-				p.spared = p.spared || takes
-				continue // it was asked to end and does not
-			}
-			goesWhole := standing != nil && standing.GoesWhole
-			if s.cluster.Evictions.IsRefused(pod, now) {
-				p.spared = true
-				if goesWhole {
-					stay.Insert(key)
-				}
-				continue
-			}
-			if goesWhole {
-				members[key] = append(members[key], info)
-				continue
-			}
-			priority := corev1helpers.PodPriority(pod)
-			if standing != nil {
-				priority = standing.Rank.Priority
-			}
-			p.infos = append(p.infos, info)
-			p.Add(priority, pod)
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(members), dialect.Key.Compare) {
-		if stay.Has(key) {
+	if may.evictsNobody {
+		s.await(g.pool, g.ending)
+		return g.pool, nil
+	}
+	g.addGangs()
+	if err := s.countViolations(g.pool); err != nil {
+		return nil, err
+	}
+	return g.pool, nil
+}
+
+// standingOf returns the gang of a Pod that names the gang with this key; nil if the Pod is no member of a known gang.
+func (g *gathering) standingOf(pod *corev1.Pod, key dialect.Key, named bool) *gangs.Standing {
+	standing := g.standings[key]
+	if !named || standing != nil && !standing.Group.HasMember(pod) {
+		return nil
+	}
+	return standing
+}
+
+// add adds a Pod of another gang, or a Pod without a gang, if the gang may preempt the Pod or wait for its end. node is
+// the index of the Pod's node in the snapshot.
+func (g *gathering) add(info fwk.PodInfo, node int, of *gangs.Standing) {
+	pod := info.GetPod()
+	takes := g.may.takes(pod, of)
+	if takes && of == nil && !g.may.evictsNobody && g.cluster.MayBeMember(pod) {
+		takes, g.spared = false, true
+	}
+	switch {
+	case g.may.evictsNobody && !takes: // If the Pod is ending, its controller replaces it.
+	case g.cluster.Evictions.IsLeaving(pod, g.Now):
+		g.leaving = append(g.leaving, info)
+		g.yielding = g.yielding || takes
+	case !takes:
+	case pod.DeletionTimestamp != nil: // The Pod was asked to end and does not.
+		g.spared = true
+	case g.may.evictsNobody:
+		g.addSoon(info, node, of)
+	default:
+		g.addVictim(info, of)
+	}
+}
+
+// addSoon adds a Pod that ends by itself. When the Pods of a gang end is computed later; see await.
+func (g *gathering) addSoon(info fwk.PodInfo, node int, of *gangs.Standing) {
+	one := soon{ran: victims.Ran(info.GetPod(), g.Now), info: info, node: node}
+	if of == nil {
+		one.in = g.after(ends.OfPod(info.GetPod(), g.Now).Until(g.cluster.Estimates))
+	} else {
+		g.ending[of.Rank.Key] = append(g.ending[of.Rank.Key], len(g.soon))
+	}
+	g.soon = append(g.soon, one)
+}
+
+// addVictim adds a Pod that the gang may preempt. A Pod of a gang that is disrupted as a whole is added later; see
+// addGangs.
+func (g *gathering) addVictim(info fwk.PodInfo, of *gangs.Standing) {
+	pod, goesWhole := info.GetPod(), of != nil && of.GoesWhole
+	if g.cluster.Evictions.IsRefused(pod, g.Now) {
+		g.spared = true
+		if goesWhole {
+			g.stay.Insert(of.Rank.Key)
+		}
+		return
+	}
+	if goesWhole {
+		g.whole[of.Rank.Key] = append(g.whole[of.Rank.Key], info)
+		return
+	}
+	priority := corev1helpers.PodPriority(pod)
+	if of != nil {
+		priority = of.Rank.Priority
+	}
+	g.infos = append(g.infos, info)
+	g.Add(priority, pod)
+}
+
+// addGangs adds the gangs that are disrupted as a whole. Each member above the minimum is a unit, and all members
+// together are one more unit. A gang with a member that can't be evicted is left out.
+func (g *gathering) addGangs() {
+	for _, key := range slices.SortedFunc(maps.Keys(g.whole), dialect.Key.Compare) {
+		if g.stay.Has(key) {
 			continue
 		}
 		var pods []*corev1.Pod
-		for _, info := range members[key] {
-			p.infos, pods = append(p.infos, info), append(pods, info.GetPod())
+		for _, info := range g.whole[key] {
+			g.infos, pods = append(g.infos, info), append(pods, info.GetPod())
 		}
-		p.AddGang(standings[key].Group, standings[key].Placed, standings[key].Rank.Priority, pods)
+		of := g.standings[key]
+		g.AddGang(of.Group, of.Placed, of.Rank.Priority, pods)
 	}
-	if may.evictsNobody {
-		s.await(p, ending)
-		return p, nil
-	}
-	if err := s.countViolations(p); err != nil {
-		return nil, err
-	}
-	return p, nil
 }
 
 // after returns how much time is left until an end; Never if the end is zero, which means unknown.

@@ -41,8 +41,6 @@ type seeker struct {
 	wantsDevices bool
 	// mightPreempt reports that there is preemptible work, though not enough.
 	mightPreempt bool
-	// pool is the work of the last search.
-	pool *pool
 	// unlike reports that other gangs of the same shape may find a place, although this gang found none.
 	unlike bool
 	// lacks is how many members would have no place even if all preemptible Pods were gone: the smallest number in any
@@ -140,7 +138,7 @@ const brokenPatience = 5 * time.Minute
 
 // reserveInTime returns the gang's reservation in time from now on, nil for none.
 func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
-	found, err := s.findSpace(ctx, ending(), true)
+	found, pool, err := s.findInTime(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +153,7 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 			on.Insert(place.Pod.Spec.NodeName)
 		}
 	}
-	ends, err := s.endsOn(s.pool, on)
+	ends, err := s.endsOn(pool, on)
 	if err != nil {
 		return nil, err
 	}
@@ -211,26 +209,39 @@ func (s *seeker) reserve(found *space, before *room.Reservation, whose string, o
 // The search first packs members by resources, as if all those Pods were gone, in each domain that a Required topology
 // allows. The plugins then verify the results, the one with the smallest loss first. If they reject all results,
 // findSpace searches again, and asks the plugins at each step.
-func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (found *space, err error) {
-	until := s.until.share(max(1, s.left))
-	s.left--
+func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (*space, error) {
+	until := s.nextDeadline()
 	pool, err := s.gather(may)
 	if err != nil {
 		return nil, err
 	}
-	s.pool = pool
-	if may.evictsNobody {
-		if found, err = s.findByPacking(ctx, pool, until); found != nil || err != nil {
-			return found, err
-		}
-		for n := soonest; n < len(pool.soon); n *= 8 {
-			if found, err = s.search(ctx, pool.first(n, nil), until, evenWithout); found != nil || err != nil {
-				return found, err
-			}
-		}
-		pool = pool.first(len(pool.soon), nil)
-	}
 	return s.search(ctx, pool, until, evenWithout)
+}
+
+// nextDeadline returns when the next search of the cycle has to end.
+func (s *seeker) nextDeadline() deadline {
+	until := s.until.share(max(1, s.left))
+	s.left--
+	return until
+}
+
+// findInTime searches as findSpace does, among the Pods that end by themselves, for the earliest time at which the
+// gang's minimum has room. It also returns all of these Pods, and the Pods that are ending already.
+func (s *seeker) findInTime(ctx context.Context) (found *space, all *pool, err error) {
+	until := s.nextDeadline()
+	if all, err = s.gather(ending()); err != nil {
+		return nil, nil, err
+	}
+	if found, err = s.findByPacking(ctx, all, until); found != nil || err != nil {
+		return found, all, err
+	}
+	for n := soonest; n < len(all.soon); n *= 8 {
+		if found, err = s.search(ctx, all.first(n, nil), until, true); found != nil || err != nil {
+			return found, all, err
+		}
+	}
+	found, err = s.search(ctx, all.first(len(all.soon), nil), until, true)
+	return found, all, err
 }
 
 // findByPacking searches by packing among the Pods that end first: as many as have to end until the gang fits, at least
@@ -254,7 +265,7 @@ func (s *seeker) findByPacking(ctx context.Context, pool *pool, until deadline) 
 // soonest is how many of the Pods that end by themselves are searched first, at least.
 const soonest = 4096
 
-// search is findSpace within a pool.
+// search searches a pool for the smallest set of Pods without which the gang's minimum has room.
 func (s *seeker) search(ctx context.Context, pool *pool, until deadline, evenWithout bool) (found *space, err error) {
 	s.mightPreempt = s.mightPreempt || len(pool.Units) > 0
 	if len(pool.Units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {

@@ -97,8 +97,8 @@ func newCRD(data []byte) (crd, error) {
 	return c, nil
 }
 
-// labelPartOf marks a CRD as Lockstep's. It tells Lockstep's CRDs for kinds of other products from those that the
-// products themselves install.
+// labelPartOf marks Lockstep's CRDs. A CRD for a kind of another product may be Lockstep's, or the product's own, which
+// lacks the label.
 const labelPartOf = "app.kubernetes.io/part-of"
 
 // installCRDs applies CRDs by server-side apply. In Lockstep's own CRDs it overwrites what other clients have set in

@@ -16,9 +16,9 @@ import (
 // publish none.
 const authoritiesTime = 5 * time.Second
 
-// authorities are the certificate authorities of users and of proxies, from a ConfigMap of the cluster. The server has
-// to wait until the ConfigMap was read: else it would refuse the first visitor who has a certificate. So the first step
-// of reading ends only when the ConfigMap was read.
+// authorities are the certificate authorities of users and of proxies, from a ConfigMap of the cluster. Without them
+// the server would refuse the first visitor who has a certificate. So the first step of reading ends only when the
+// ConfigMap was read, and the server waits for that.
 type authorities struct {
 	dynamiccertificates.CAContentProvider
 	reading dynamiccertificates.ControllerRunner

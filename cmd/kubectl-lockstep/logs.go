@@ -54,8 +54,8 @@ type logOptions struct {
 
 	// lines keeps lines of different tasks apart.
 	lines sync.Mutex
-	// shown counts the logs that were shown, failed those that could not be shown, and broken those that were
-	// interrupted.
+	// shown is the number of logs that were shown. failed is the number of logs that could not be shown. broken is the
+	// number of logs that were interrupted.
 	shown, failed, broken atomic.Int32
 }
 

@@ -60,9 +60,9 @@ func connection(to program.Connection) (*rest.Config, error) {
 	return rest.AddUserAgent(config, programName), nil
 }
 
-// configured returns the address and the credentials of the API server: from clientConnection in the file of --config,
-// else from --kubeconfig, else from the Pod's service account. configured reads nothing else of the file, because the
-// defaults of other fields depend on feature gates.
+// configured returns the address and the credentials of the API server. They come from clientConnection in the file of
+// --config. Without that file they come from --kubeconfig, and without --kubeconfig from the Pod's service account.
+// configured reads nothing else of the file, because the defaults of other fields depend on feature gates.
 func configured(to program.Connection) (*rest.Config, error) {
 	kubeconfig := to.Kubeconfig
 	if to.ConfigFile != "" {

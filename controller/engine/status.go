@@ -192,8 +192,8 @@ func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	return true
 }
 
-// wrote reports whether a stored status is the one that the memory believes to be stored, or one whose write seemed to
-// fail.
+// wrote reports whether this controller has written a stored status: the last status that was written, or a status
+// whose write returned an error although the API server stored it.
 func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
 	return m.keeps(m.stored, stored, core) ||
 		slices.ContainsFunc(m.sent, func(sent *S) bool { return m.keeps(sent, stored, core) })

@@ -58,8 +58,8 @@ func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 	return *status.AttemptStatus.ConfigMapUID
 }
 
-// configMapOf returns the Framework's ConfigMap: the one that a live read has found, or else the cached one; nil if
-// there is none.
+// configMapOf returns the Framework's ConfigMap; nil if there is none. A ConfigMap that a live read has found takes
+// precedence over the cached ConfigMap.
 func configMapOf(view *view) (*corev1.ConfigMap, error) {
 	if found := engine.Found[*corev1.ConfigMap](view, lifecycle.KindConfigMap); len(found) > 0 {
 		return found[0], nil

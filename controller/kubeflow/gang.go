@@ -25,8 +25,8 @@ func (b *builder) schedulingPolicy() kubeflowv1.SchedulingPolicy {
 	return kubeflowv1.SchedulingPolicy{}
 }
 
-// leastMembers returns how many Pods are placed in one step or not at all: minAvailable, else the minimum of an elastic
-// job, else all Pods.
+// leastMembers returns how many Pods are placed in one step or not at all. That is minAvailable if the job has it.
+// Otherwise it is the minimum of an elastic job, or the number of all Pods of any other job.
 func (b *builder) leastMembers() int32 {
 	if least := b.schedulingPolicy().MinAvailable; least != nil {
 		return *least

@@ -85,8 +85,8 @@ func (d *decision) everBegan() bool {
 // invalidity returns why a job with an invalid spec fails.
 func (d *decision) invalidity() string { return "Invalid spec: " + d.invalid }
 
-// deciders returns the types whose Pods decide whether the job runs and succeeds: the leading type, else the workers,
-// else all types.
+// deciders returns the types whose Pods decide whether the job runs and succeeds: the leading type. If the job has no
+// such type, the workers decide. If it has no workers, all types decide.
 func (d *decision) deciders() []*replicas {
 	for _, names := range [][]string{d.kind.leaders, {kubeflowv1.ReplicaWorker}} {
 		for _, r := range d.replicas {

@@ -23,11 +23,11 @@ func (d *decision) applyCompletionPolicy() (goOn bool) {
 	return true
 }
 
-// evaluateCompletion returns how the attempt ends by the completion policy; nil while the attempt goes on. In each
-// role, two tasks may end the attempt: number minFailedTaskCount of those that failed, and number minSucceededTaskCount
-// of those that succeeded, in the order of completion. The earliest such task does; of several at the same time, the
-// first in the order of the spec. If there is none, the attempt succeeds once all tasks have completed, whatever their
-// results. Tasks that a rescale deletes don't count.
+// evaluateCompletion returns how the attempt ends by the completion policy; nil while the attempt goes on. If
+// minFailedTaskCount of a role is n, the n-th task of the role that failed may end the attempt; minSucceededTaskCount
+// counts tasks that succeeded in the same way. Of all such tasks, the task that completed first ends the attempt. If
+// several completed at the same time, the first in the order of the spec does. If there is no such task, the attempt
+// succeeds once all tasks have completed, whatever their results. Tasks that a rescale deletes don't count.
 func evaluateCompletion(specs []frameworkv1.TaskRoleSpec, statuses []*frameworkv1.TaskRoleStatus) *frameworkv1.FrameworkAttemptCompletionStatus {
 	roles := rolesByName(statuses)
 	var winner, last *trigger

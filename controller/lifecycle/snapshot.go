@@ -26,8 +26,8 @@ type Snapshot struct {
 	// PodGroup is the cached PodGroup with the name that the Framework uses, if ConfigMap controls it. If a write has
 	// returned a newer status, the caller puts that status into it.
 	PodGroup *schedulingv1alpha1.PodGroup
-	// Pods are the Framework's Pods by name: those that are controlled by the cached ConfigMap or by the ConfigMap in
-	// the status, and those that have the Framework's UID in an annotation.
+	// Pods are the Framework's Pods by name. A Pod is the Framework's if the cached ConfigMap or the ConfigMap in the
+	// status controls it, or if it has the Framework's UID in an annotation.
 	Pods map[string]*corev1.Pod
 	// TakenOver is what was found when this controller first saw the Framework.
 	TakenOver TakenOver

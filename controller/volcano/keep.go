@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// KeepOfPod returns a Pod reduced to the fields that decisions read, for the cache. Of annotations it keeps those that
-// say what the Pod is for, and those that request an action.
+// KeepOfPod returns a Pod reduced to the fields that decisions read, for the cache. It keeps the annotations that say
+// what the Pod is for, and the annotations that request an action.
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 	return jobpods.Keep(pod,
 		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, KeyMark, KeyEvictedAt)

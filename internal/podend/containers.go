@@ -87,8 +87,9 @@ func kindOfInit(pod *corev1.Pod, name string) Kind {
 	return Init
 }
 
-// decidingFailure returns the failed container that decides: the container named `main` if it failed, else the one that
-// failed last (the first of several in the same second), and a sidecar only if no other container failed.
+// decidingFailure returns the failed container that decides. If the container named `main` failed, that container
+// decides. Otherwise the container that failed last decides, or the first of several that failed in the same second. A
+// sidecar decides only if no other container failed.
 func decidingFailure(pod *corev1.Pod, main string) *Container {
 	rank := func(kind Kind, name string) int {
 		switch {

@@ -36,8 +36,8 @@ type Plan[S any] struct {
 	// Over means that there is nothing to do or to observe before WakeAt or a change of the owner. Once Status is
 	// stored, everything known of the owner may be forgotten until then.
 	Over bool
-	// Err is what is wrong with the owner. It counts as an error of the whole sync, which is backed off; everything
-	// else in the Plan is done all the same.
+	// Err is what is wrong with the owner. The whole sync counts as failed and is backed off, but the engine carries
+	// out the rest of the Plan first.
 	Err error
 }
 

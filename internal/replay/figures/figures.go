@@ -48,7 +48,8 @@ type Figures struct {
 	CPU float64 `json:"cpuSecondsPer1000Gangs"`
 	// Starts is the accuracy of expected starts, nil if no job had one.
 	Starts *Starts `json:"expectedStarts,omitempty"`
-	// Liars is how long others wait because of owners who state wrong run times, nil if nobody does.
+	// Liars compares how long others wait with and without owners who state wrong run times. Nil if all owners are
+	// honest.
 	Liars *Liars `json:"liars,omitempty"`
 }
 

@@ -39,7 +39,7 @@ type Entry struct {
 // Member is what is known of a Pod that names a group.
 type Member struct {
 	Pod *corev1.Pod
-	// Assumed is the node of a member whose binding is not observed yet, else "".
+	// Assumed is the node of a member that was placed and is not seen bound yet; otherwise "".
 	Assumed string
 	// Leaving reports that the member is being preempted.
 	Leaving bool

@@ -34,7 +34,7 @@ const (
 // accept it, for instance because the Pod has another owner (a stranger, stranger.go).
 type member struct {
 	pod *corev1.Pod
-	// assumed is the node of a member whose binding is not observed yet, else "".
+	// assumed is the node of a member that was placed and is not seen bound yet; otherwise "".
 	assumed string
 	// placement is the number of the last placement of the member.
 	placement int

@@ -21,12 +21,11 @@ func (c *Cluster) SetQuota(t testing.TB, namespace string, pods int64) {
 		ObjectMeta: metav1.ObjectMeta{Name: "pods"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}},
 	}
-	set := quotas.Update
 	if _, err := quotas.Get(t.Context(), quota.Name, metav1.GetOptions{}); err != nil {
 		if _, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-	} else if _, err := set(t.Context(), quota, metav1.UpdateOptions{}); err != nil {
+	} else if _, err := quotas.Update(t.Context(), quota, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// The quota counts once its controller has seen it.

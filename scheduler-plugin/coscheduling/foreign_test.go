@@ -4,7 +4,6 @@
 package coscheduling
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -314,33 +313,13 @@ func TestNobodyTakesAPodThatMayBeAMember(t *testing.T) {
 	})
 }
 
-// bindsLate is a plugin that lets a Pod wait before it is bound, until a channel is closed. The binding fails then.
-type bindsLate struct {
-	pod   string
-	until <-chan struct{}
-}
-
-func (*bindsLate) Name() string { return "BindsLate" }
-
-func (*bindsLate) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
-	return nil, nil
-}
-
-func (b *bindsLate) PreBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
-	if pod.Name != b.pod {
-		return nil
-	}
-	<-b.until
-	return fwk.AsStatus(errors.New("the Pod has a node"))
-}
-
 // TestAGangIsPlacedSoonWhenAnotherSchedulerTakesAPodElsewhere: kube-scheduler has chosen a node for an ordinary Pod, and
 // another scheduler binds that Pod to another node. The first node has room for a gang now.
 func TestAGangIsPlacedSoonWhenAnotherSchedulerTakesAPodElsewhere(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 1), makeNodes("small", 1, 0))...)
-		taken := make(chan struct{})
-		w.others = []fwk.Plugin{&bindsLate{pod: "pod", until: taken}}
+		lingers := &lingering{except: "gang-0", release: make(chan struct{}), fails: errors.New("the Pod has a node")}
+		w.others = []fwk.Plugin{lingers}
 		w.start()
 		w.create(makePod("pod"))
 		w.eventually("the Pod is assumed", func() bool { return len(w.sched.Cache.Dump().AssumedPods) == 1 })
@@ -352,7 +331,7 @@ func TestAGangIsPlacedSoonWhenAnotherSchedulerTakesAPodElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.eventually("the Pod is seen there", func() bool { return len(w.sched.Cache.Dump().Nodes["small-0"].GetPods()) == 1 })
-		close(taken)
+		close(lingers.release)
 		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 1 })
 		if took := time.Since(begun); took > 30*time.Second {
 			t.Errorf("it is placed after %v, as each gang is tried anyway after a minute", took)

@@ -15,10 +15,12 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// lingering is a plugin that lets nobody be bound before the test says so.
+// lingering is a plugin that lets no Pod be bound before the test says so, except for one.
 type lingering struct {
-	began   atomic.Int32 // how often a member was about to be bound
+	except  string       // the name of a Pod that is bound at once
+	began   atomic.Int32 // how often a Pod was about to be bound
 	release chan struct{}
+	fails   error // with which bindings fail after release, nil if they do not
 }
 
 func (*lingering) Name() string { return "Lingering" }
@@ -28,13 +30,13 @@ func (*lingering) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod,
 }
 
 func (l *lingering) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
-	if pod.Name == "high" {
+	if pod.Name == l.except {
 		return nil
 	}
 	l.began.Add(1)
 	select {
 	case <-l.release:
-		return nil
+		return fwk.AsStatus(l.fails)
 	case <-ctx.Done():
 		return fwk.AsStatus(context.Cause(ctx))
 	}
@@ -53,7 +55,7 @@ func TestAGangIsNotLeftInPartByThePreemptionOfAMemberThatIsAboutToBeBound(t *tes
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, all(makeNodes("node", 2, 1), group, makePod("gang-0", inGroup("gang"), onFirst), makePod("gang-1", inGroup("gang")))...)
-				lingers := &lingering{release: make(chan struct{})}
+				lingers := &lingering{except: "high", release: make(chan struct{})}
 				w.others = []fwk.Plugin{lingers}
 				w.start()
 				w.eventually("both members are about to be bound", func() bool { return lingers.began.Load() >= 2 })

@@ -81,7 +81,8 @@ func (o *getOptions) look(ctx context.Context, c *cluster, names []string, seen 
 type lookedAt struct {
 	// once says that all was read once.
 	once bool
-	// rows are the rows of the last successful list, by kind. lacks names the kinds that could not be read.
+	// rows are the rows to show: for each kind, the rows of the last list in which the kind could be read. lacks has a
+	// phrase about each kind that could not be read last.
 	rows  []view.Row
 	lacks []string
 	// fails is why the last list could not be read, in the words of the first failed list in a row; refused reports

@@ -196,7 +196,8 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 }
 
 // isGoing reports whether a Framework is gone or being deleted although the deletion returned an error: an answer may
-// have been late or lost. isGoing returns an error if the Framework can't be read.
+// have been late or lost. A new Framework with the same name means that the old one is gone. isGoing returns an error
+// if the Framework can't be read.
 func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -209,7 +210,7 @@ func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framew
 	case err != nil:
 		return false, err
 	default:
-		return live.UID == old.UID && live.DeletionTimestamp != nil, nil
+		return live.UID != old.UID || live.DeletionTimestamp != nil, nil
 	}
 }
 

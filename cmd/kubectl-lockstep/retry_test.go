@@ -157,6 +157,35 @@ func TestWhatIsNotMadeAnewIsPrinted(t *testing.T) {
 	}
 }
 
+// TestTheManifestIsKeptIfAnotherFrameworkTakesTheName: the answer to the deletion is lost, and before retry looks, another
+// client creates a Framework with the same name. The manifest of the deleted Framework is nowhere else.
+func TestTheManifestIsKeptIfAnotherFrameworkTakesTheName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := someone(t)
+		u.has(frameworkv1.FrameworkCompleted, 1)
+		deleted := false
+		u.api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			switch {
+			case r.Verb == apiserver.Delete:
+				deleted = true
+				return apiserver.Fault{LoseAnswer: true}
+			case deleted && r.Verb == apiserver.Get:
+				deleted = false
+				apiserver.Remove[frameworkv1.Framework](u.api, "a", "train")
+				other := &frameworkv1.Framework{}
+				other.Namespace, other.Name = "a", "train"
+				apiserver.Add(u.api, other)
+			}
+			return apiserver.Fault{}
+		})
+		said := u.types("retry", "train")
+		u.sees(said, 1, "train was deleted, and not recreated", "kind: Framework")
+		if kept := manifests(t); len(kept) != 1 {
+			t.Errorf("kept are %v, and the manifest of the deleted Framework should be", kept)
+		}
+	})
+}
+
 // manifests are the files that a retry keeps Frameworks in.
 func manifests(t *testing.T) []string {
 	t.Helper()

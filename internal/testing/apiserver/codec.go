@@ -103,6 +103,9 @@ func (r *revision) encode(f format) ([]byte, error) {
 }
 
 func encode(object runtime.Object, f format) ([]byte, error) {
+	if custom, ok := object.(*customObject); ok && !f.binary() {
+		return custom.MarshalJSON() // json.Marshal would check all of it once more
+	}
 	if !f.binary() {
 		return json.Marshal(object)
 	}

@@ -192,19 +192,27 @@ func (s *Server) stored(t *table, object runtime.Object) runtime.Object {
 	return custom
 }
 
-// typed returns an object in the form that a test asks for.
+// typed returns an object in the Go type that a test asks for.
 func typed[T any, P Object[T]](s *Server, r *revision) P {
 	s.t.Helper()
 	if object, ok := r.object.(P); ok {
 		return object
 	}
-	data, err := json.Marshal(r.object)
-	if err != nil {
-		s.t.Fatal(err)
+	var object P
+	if last := r.typed.Load(); last != nil {
+		object, _ = (*last).(P)
 	}
-	object := P(new(T))
-	if err := json.Unmarshal(data, object); err != nil {
-		s.t.Fatalf("decoding %s/%s: %v", r.meta.Namespace, r.meta.Name, err)
+	if object == nil {
+		data, err := r.encode(asJSON)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		object = new(T)
+		if err := json.Unmarshal(data, object); err != nil {
+			s.t.Fatalf("decoding %s/%s: %v", r.meta.Namespace, r.meta.Name, err)
+		}
+		var last runtime.Object = object
+		r.typed.Store(&last)
 	}
-	return object
+	return object.DeepCopyObject().(P)
 }

@@ -138,6 +138,8 @@ type revision struct {
 	meta   *metav1.ObjectMeta
 	// encoded has what was already sent, by format.
 	encoded [formats]atomic.Pointer[[]byte]
+	// typed is the object in the Go type for which a test asked last; see the function typed.
+	typed atomic.Pointer[runtime.Object]
 }
 
 func newRevision(object runtime.Object) *revision {

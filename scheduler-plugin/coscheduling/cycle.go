@@ -45,7 +45,8 @@ type gangView struct {
 //	               that may help has happened since
 //	placed         places were found that keep the minimum, and the   these members are assumed and bound; the rest is
 //	               gang has not changed                               refused
-//	changed        places were found, but members have changed        nothing is assumed; the gang is planned again at once
+//	changed        places were found, but members have changed        nothing is assumed; the gang backs off, and keeps its
+//	               reservation
 //	refused        there is no place                                  the gang backs off until an event may help
 //	  preempting   ..., and evicting Pods of lower rank makes room    these Pods are evicted, and their room is reserved
 //	  in time      ..., and the gang is the first that waits          room is reserved for when enough work has ended
@@ -57,7 +58,7 @@ func (e *engine) runCycle(view gangView) {
 	defer e.freer.cycle.Unlock()
 	e.keeper.prune(ctx)
 	e.prepare(&view)
-	if e.knowsItHasNoPlace(&view) {
+	if e.refuseAlike(&view) {
 		e.observe(ctx, &view, place.Outcome{}, nil)
 		return
 	}
@@ -158,13 +159,13 @@ func (e *engine) pluginOf(view *gangView) *Coscheduling {
 	return e.plugins[view.Waiting[0].Spec.SchedulerName]
 }
 
-// knowsItHasNoPlace reports whether a gang like this one was just refused, so that this one is refused, too. A gang
-// that may have a reservation, or has one, is always planned.
-func (e *engine) knowsItHasNoPlace(view *gangView) bool {
+// refuseAlike refuses a gang without planning it if a gang of the same shape was just refused, and reports whether it
+// has done so. A gang that may have a reservation, or has one, is always planned.
+func (e *engine) refuseAlike(view *gangView) bool {
 	if view.First || view.pauses || e.room.Of(view.Key) != nil {
 		return false
 	}
-	return e.cycles.Alike(view.Key, view.shape)
+	return e.cycles.RefuseAlike(view.Key, view.shape)
 }
 
 // plan seeks a place for a gang in the present cluster. incomplete reports that the gang runs and itself waits for more

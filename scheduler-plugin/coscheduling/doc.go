@@ -49,7 +49,7 @@
 // C. The scheduling cycle decides (cycle.go: engine.runCycle has the table of outcomes). No Pod is bound or evicted
 // before D.
 //
-//  7. If a gang of the same shape was refused just before, this gang is refused, too (gangs/cycles.go: Cycles.Alike).
+//  7. If a gang of the same shape was refused just before, this gang is refused, too (gangs/cycles.go: Cycles.RefuseAlike).
 //     Otherwise the gang and the cluster go into package place, and an Outcome comes out (cycle.go: engine.decide,
 //     place/place.go: Place). Reservations of gangs ahead count as used (place/ahead.go: respect).
 //  8. Members with the same needs form one class. The Filter plugins look at each node once per class; for the next

@@ -210,9 +210,10 @@ func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out pl
 	return out, nil
 }
 
-// withinAnnounced returns the gang with only those waiting members for which spec.provision asked when the gang
-// started. These members may use reservations in time of other gangs, because such a gang may be waiting for the end of
-// this one. The result is false if there are no such members, or if they may not use more room than the others.
+// withinAnnounced returns a running gang with only those waiting members that its spec.provision announced at its
+// start. Only these may be placed in room that is reserved in time for other gangs, because the other gangs may be
+// waiting for this gang's end. The result is false if no waiting member was announced, or if there is no such
+// reservation.
 func (e *engine) withinAnnounced(view *gangView) (gangView, bool) {
 	if view.Starts || view.ToCome.IsZero() || len(e.room.KeptFrom(e.takerOf(view, true))) == len(e.room.KeptFrom(e.takerOf(view, false))) {
 		return gangView{}, false

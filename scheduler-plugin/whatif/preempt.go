@@ -92,9 +92,10 @@ func showAfter(s *survey, answer *answers.Simulation, empty *planner.World, p *p
 	}
 }
 
-// preyOf returns the Pods that gang g may preempt, which is all Pods of lower priority or none, and the Pods that are
-// ending already. If a gang among the victims can't go on below its minimum, each member above the minimum is a
-// victims.Unit of its own, and all members together are one more Unit.
+// preyOf returns two sets of Pods. The first are those that gang g may preempt: all Pods of lower priority, or none if
+// g may not preempt. They are grouped into units, which are evicted as a whole: of a gang that can't go on below its
+// minimum, each member above the minimum is a unit, and all members together are one more unit. The second set are the
+// Pods that are ending already.
 func preyOf(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *prey {
 	p := &prey{Prey: victims.Prey{Now: snapshot.Now}}
 	whole := make(map[dialect.Key][]*corev1.Pod)

@@ -31,8 +31,8 @@ func census(g *gang) (pods dialect.Census, member *corev1.Pod, schedulers []stri
 	return pods, member, schedulers, ours
 }
 
-// place is where PodGroups of a PodGroup API are: in one namespace, or in all namespaces if namespace is "".
-type place struct {
+// source is where PodGroups of a PodGroup API are: in one namespace, or in all namespaces if namespace is "".
+type source struct {
 	dialect   dialect.Dialect
 	namespace string
 }
@@ -45,7 +45,7 @@ type place struct {
 func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	where := place{d, namespace}
+	where := source{d, namespace}
 	isNews = t.unread[where] != why
 	if t.unread[where] = why; why == "" {
 		delete(t.unread, where)
@@ -81,10 +81,10 @@ func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool
 // unreadIn returns the reason why PodGroups in the gang's namespace can't be read, "" if they can. The caller holds the
 // lock.
 func (t *Gangs) unreadIn(key dialect.Key) string {
-	if why := t.unread[place{dialect: key.Dialect}]; why != "" {
+	if why := t.unread[source{dialect: key.Dialect}]; why != "" {
 		return why
 	}
-	return t.unread[place{key.Dialect, key.Namespace}]
+	return t.unread[source{key.Dialect, key.Namespace}]
 }
 
 // isUnseen reports whether the gang may have a PodGroup that the scheduler can't read. If the PodGroup API is off or
@@ -99,7 +99,7 @@ func isUnseen(t *Gangs, key dialect.Key) bool {
 // lock.
 func (t *Gangs) isWhole(key dialect.Key) bool {
 	if key.Dialect == dialect.Own {
-		return !t.unlisted[key.Dialect] && t.unread[place{key.Dialect, key.Namespace}] == ""
+		return !t.unlisted[key.Dialect] && t.unread[source{key.Dialect, key.Namespace}] == ""
 	}
 	return !t.unlisted[key.Dialect] && t.unreadIn(key) == ""
 }

@@ -95,7 +95,7 @@ func (t *Gangs) Rerank() {
 	defer t.mu.Unlock()
 	for _, g := range t.gangs {
 		t.queue.Rerank(g.rank(), t.config.Now())
-		g.fell() // the event below wakes the others
+		g.noteRank() // the event below wakes the others
 	}
 	// A gang that has fallen in rank may have to give way.
 	t.queue.Happened(queue.Event{Kind: queue.Anything}, t.config.Now())

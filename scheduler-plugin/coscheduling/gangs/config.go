@@ -26,9 +26,9 @@ type Rules struct {
 	ClassKey func(pod *corev1.Pod, role string) string
 }
 
-// Config has the functions that Gangs calls. All must be set. Gangs calls these functions with its lock held, and
-// perhaps with the lock of kube-scheduler's queue held. So no function may block, or call Gangs or kube-scheduler's
-// queue.
+// Config has the functions that Gangs calls. All must be set, except where nil has a meaning. Gangs calls these
+// functions with its lock held, and perhaps with the lock of kube-scheduler's queue held. So no function may block, or
+// call Gangs or kube-scheduler's queue.
 type Config struct {
 	Rules
 	// Now returns the time.

@@ -116,13 +116,13 @@ func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 	return true
 }
 
-// Alike refuses the gang in its cycle if a gang of the same shape was refused just before. It reports whether it has
+// RefuseAlike refuses the gang in its cycle if a gang of the same shape was refused just before. It reports whether it has
 // refused the gang.
-func (c Cycles) Alike(key dialect.Key, shape string) bool {
+func (c Cycles) RefuseAlike(key dialect.Key, shape string) bool {
 	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ok := t.queue.Alike(key, shape, t.config.Now())
+	_, ok := t.queue.RefuseAlike(key, shape, t.config.Now())
 	if ok {
 		t.due.report(key, 0)
 	}

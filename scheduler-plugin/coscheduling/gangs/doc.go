@@ -14,7 +14,7 @@
 //	members are being preempted, room is reserved   Gangs.SetLeaving, SetKept   (changes.go)
 //	an event in the cluster may help a gang         Gangs.Happened, Wake        (changes.go)
 //	groups of a kind can't be read, or can again    Gangs.SetUnread             (census.go)
-//	a cycle begins or ends                          Cycles.Begin, Alike, Refuse (cycles.go)
+//	a cycle begins or ends                          Cycles.Begin, RefuseAlike, Refuse (cycles.go)
 //	members get a node, or are not bound there      Cycles.Assume, Unassume     (cycles.go)
 //
 //	a gang at the begin of its cycle                View                        (view.go)

@@ -231,8 +231,8 @@ func (g *gang) begun() {
 	}
 }
 
-// fell reports whether the gang's priority is lower than at the last call.
-func (g *gang) fell() bool {
+// noteRank records the gang's priority, and reports whether it is lower than at the last call.
+func (g *gang) noteRank() bool {
 	before := g.ranked
 	if len(g.priorities) == 0 {
 		g.ranked = nil

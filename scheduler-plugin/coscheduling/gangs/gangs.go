@@ -39,7 +39,7 @@ type Gangs struct {
 	// still be unknown, so nothing is planned, reported or evicted.
 	synced bool
 	// unread has the reasons why PodGroups can't be read, by place; see SetUnread.
-	unread map[place]string
+	unread map[source]string
 	// unlisted has the PodGroup APIs with PodGroups that may not be known yet; see SetUnlisted.
 	unlisted map[dialect.Dialect]bool
 	// staged has the time at which a gang has to be looked at again. There is a time for gangs in stages that still
@@ -49,7 +49,7 @@ type Gangs struct {
 
 // New returns Gangs without any gang.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, due: due{stirred: make(chan struct{}, 1)}, gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
+	return &Gangs{config: config, due: due{stirred: make(chan struct{}, 1)}, gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[source]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
 }
 
 // incompleteReportDelay is how long the Reporter waits before it reports missing members. The members may be about to
@@ -320,7 +320,7 @@ func (t *Gangs) changed(g *gang) {
 		t.due.report(g.key, incompleteReportDelay)
 		return
 	}
-	if g.fell() {
+	if g.noteRank() {
 		t.offer(g.key) // gangs that outrank this gang only now may preempt it, or use its reservation
 	}
 	t.restage(g)
@@ -438,8 +438,9 @@ func (t *Gangs) Pods(key dialect.Key) []*corev1.Pod {
 	return pods
 }
 
-// stage updates each gang with a time in staged that has come. The result is the earliest time that is left in staged,
-// zero for none. The caller holds the lock.
+// stage looks again at each gang whose time in t.staged has come: a staged gang for which no further member has come,
+// or a gang whose deleted PodGroup was not recreated. It returns the earliest time that is left in t.staged, zero for
+// none. The caller holds the lock.
 func (t *Gangs) stage(now time.Time) (next time.Time) {
 	for key, until := range t.staged {
 		if until.After(now) {

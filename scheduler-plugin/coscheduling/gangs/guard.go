@@ -29,7 +29,7 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	}
 	g.Of.mu.RLock()
 	defer g.Of.mu.RUnlock()
-	if !g.Of.synced && g.Of.unread[place{dialect: key.Dialect}] == "" || g.Of.unlisted[key.Dialect] {
+	if !g.Of.synced && g.Of.unread[source{dialect: key.Dialect}] == "" || g.Of.unlisted[key.Dialect] {
 		return false // it may belong to any gang, and is judged once that is known
 	}
 	priority, ok := priorityOf(g.Of.gangs[key], victim)

@@ -178,7 +178,9 @@ func unserved(g *gang) map[string]int {
 	return counts
 }
 
-// ordinaryPods returns the members of a loose gang that name other gangs, too, and have not ended.
+// ordinaryPods returns the Pods of a loose gang (its Pods are placed one by one, by kube-scheduler) that also name
+// other gangs. These other gangs are ignored, because a Pod belongs to one gang only. Pods that have ended are left
+// out.
 func ordinaryPods(g *gang) []news.Pod {
 	var pods []news.Pod
 	for _, m := range g.members {
@@ -192,7 +194,9 @@ func ordinaryPods(g *gang) []news.Pod {
 	return pods
 }
 
-// IdleMembers returns the waiting members of a gang that is not complete. It returns nil for a complete gang.
+// IdleMembers returns the waiting members of a gang that can't be planned yet: for its minimum too few members exist,
+// its group is halted, or the gang waits for further members that its owner creates. It returns nil if the gang can be
+// planned.
 func (r Reader) IdleMembers(key dialect.Key) []*corev1.Pod {
 	t := r.Of
 	t.mu.RLock()

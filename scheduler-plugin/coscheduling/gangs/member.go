@@ -127,7 +127,8 @@ func (m *member) bound() bool {
 		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil
 }
 
-// compareMembers orders members by priority, then by name. The order is total, and the order of two Pods never changes.
+// compareMembers orders members by priority, then by name, then by UID, so no two members are equal. The order of two
+// Pods never changes.
 func compareMembers(a, b *corev1.Pod) int {
 	return cmp.Or(
 		-cmp.Compare(corev1helpers.PodPriority(a), corev1helpers.PodPriority(b)),

@@ -86,9 +86,9 @@ func countStage(g *gang) {
 	s.most, s.bound = larger(s.most, g.placed), larger(s.bound, g.bound)
 }
 
-// uncountStage is called when a member that was placed, but never bound, is gone. The stage no longer counts it,
-// because no work is lost with it. If the gang was preempted, the member still counts, so that the rest of the gang is
-// evicted.
+// uncountStage is called when a member of a gang is gone that was placed, but never bound. The minimum of a staged gang
+// (see isStaged) includes members that were placed and are lost. This member no longer counts, because no work is lost
+// with it. In a preempted gang it still counts, so that the gang lacks its minimum and its other members are evicted.
 func uncountStage(g *gang) {
 	if isStaged(g) && !g.preempted {
 		g.staging.most = larger(g.staging.bound, g.placed)

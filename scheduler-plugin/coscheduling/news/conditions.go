@@ -240,8 +240,8 @@ func LostSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// NoRoomSince returns the time from which on a group has found no room, according to its conditions. It is zero if they
-// do not say that. For a group that lost members, it may include a time in which the group waited for replacements.
+// NoRoomSince returns since when a group has found no room, according to its conditions; zero if they do not say so. If
+// the group has lost members, the result may be too early: at first the group may have waited for replacements.
 func NoRoomSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
 	if c == nil || c.Status != metav1.ConditionTrue {

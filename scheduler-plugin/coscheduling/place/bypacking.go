@@ -42,7 +42,7 @@ func byPacking(ctx context.Context, s *seeker, pool *pool, empty *planner.World,
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
 		}
 	}
-	if t.verifyOne(ctx, choices) < 0 || t.err != nil {
+	if t.firstThatHolds(ctx, choices) < 0 || t.err != nil {
 		if errors.Is(t.err, errOverdue) {
 			return nil, nil
 		}

@@ -164,7 +164,8 @@ func (g *gathering) add(info fwk.PodInfo, node int, of *gangs.Standing) {
 	}
 }
 
-// addSoon adds a Pod that ends by itself. When the Pods of a gang end is computed later; see await.
+// addSoon adds a Pod that ends by itself to g.soon. For a Pod without a gang, addSoon also computes when the Pod ends;
+// for the members of a gang, await does so later.
 func (g *gathering) addSoon(info fwk.PodInfo, node int, of *gangs.Standing) {
 	one := soon{ran: victims.Ran(info.GetPod(), g.Now), info: info, node: node}
 	if of == nil {

@@ -97,9 +97,10 @@ func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *p
 	return place(orders[best])
 }
 
-// prefersOthers reports whether the node scores of the first class are not enough to respect the members' preferences.
-// That is so if members prefer to be near other Pods or away from them. It is also so if members prefer certain nodes,
-// and there are several classes or further levels of domains.
+// prefersOthers reports whether scores of nodes for the first class (members with equal needs) are not enough to
+// respect all preferences. That is so if a class prefers to be near other Pods, away from them, or spread. It is also
+// so if a class prefers certain nodes, or nodes have a taint PreferNoSchedule, and there are several classes or further
+// levels of topology.
 func (a *attempt) prefersOthers() bool {
 	classes := a.found.classes
 	several := len(classes) > 1 || len(a.found.gang.Levels) > len(a.gang.Group.Spec.Topology)

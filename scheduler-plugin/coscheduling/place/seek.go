@@ -168,9 +168,9 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 	return reserved, nil
 }
 
-// mayReserve reports whether a gang may reserve an amount in time, in addition to the reservations of gangs ahead. A
-// gang that alone exceeds the allowed share may do so if nothing is reserved for gangs ahead; otherwise it could never
-// start.
+// mayReserve reports whether the gang may get a reservation in time of these amounts, beside what is reserved for gangs
+// ahead in the queue. A gang that alone exceeds the allowed share may get it if nothing is reserved for gangs ahead;
+// otherwise it could never start.
 func (c *Cluster) mayReserve(amounts provision.Amounts) bool {
 	return c.MaxPercent > 0 && (c.Reserved.IsZero() || amounts.Plus(c.Reserved).Within(ShareOf(c.Snapshot, c.MaxPercent)))
 }

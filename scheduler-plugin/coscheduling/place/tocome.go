@@ -73,8 +73,9 @@ func (g *Gang) starting() *Gang {
 	return g.withVirtual(least, takes)
 }
 
-// withVirtual returns the gang with only the first n of its waiting members, which request the amounts `takes`
-// together, and with virtual members for the others. All of these are needed.
+// withVirtual returns a copy of the gang that waits for the first n of its waiting members, and for virtual members,
+// which stand for announced members that do not exist yet. All of them need a place. The waiting members after the
+// first n are left out. `takes` is what the first n members request together.
 func (g *Gang) withVirtual(n int, takes provision.Amounts) *Gang {
 	with := *g
 	with.needsAll = true
@@ -119,8 +120,8 @@ func (g *Gang) model() *corev1.Pod {
 	return slices.MaxFunc(g.Waiting, func(a, b *corev1.Pod) int { return provision.OfPod(a).Compare(provision.OfPod(b)) })
 }
 
-// stillToCome returns how many members are to come after n waiting members are placed; 0 if the total number of members
-// is unknown.
+// stillToCome returns how many members are to come after n waiting members are placed, at least 1; 0 if the total
+// number of members is unknown.
 func (g *Gang) stillToCome(n int) int {
 	all := g.Group.Spec.Provision.Members
 	for _, pod := range g.Waiting {

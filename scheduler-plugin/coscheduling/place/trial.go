@@ -77,7 +77,7 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 		return nil, nil
 	}
 	t.asked = true
-	if held := t.verifyOne(ctx, choices); held != 0 && t.err == nil {
+	if held := t.firstThatHolds(ctx, choices); held != 0 && t.err == nil {
 		t.ask(ctx)
 	}
 	if t.err != nil || t.victims == nil {
@@ -122,9 +122,9 @@ func (t *trial) ask(ctx context.Context) {
 	t.victims, t.places = before, places
 }
 
-// verifyOne asks the plugins about the best choices of victims, one for each domain. It returns the index of the first
-// choice with which the gang fits, or -1.
-func (t *trial) verifyOne(ctx context.Context, choices []victims.Choice) int {
+// firstThatHolds asks the plugins about the best choices of victims, one for each domain. It returns the index of the
+// first choice with which the gang fits, or -1.
+func (t *trial) firstThatHolds(ctx context.Context, choices []victims.Choice) int {
 	for i, choice := range choices[:min(len(choices), maxChoices)] {
 		gone := make([]bool, len(t.pool.infos))
 		for _, p := range choice.Pods {
@@ -152,8 +152,8 @@ func (r *askedRoom) Fits(spares bool) bool {
 	return r.trial.fitsWithout(r.ctx, r.trial.podsOf(r.taken), spares)
 }
 
-// spareUnused handles a search that has used up maxTrials: in a single step, it spares all units that have no Pod on
-// the nodes on which the gang was placed.
+// spareUnused is called when a search for victims has used up maxTrials. In one last step it spares all units (Pods
+// that are evicted together) without a Pod on the nodes on which the gang was placed.
 func (t *trial) spareUnused(ctx context.Context) {
 	used := sets.New[string]()
 	for _, place := range t.places {

@@ -34,8 +34,8 @@ type Gang struct {
 	// Terms is the configuration for members to come. If that is turned off for the gang, ToCome is empty.
 	Terms *configv1alpha1.MembersToCome
 
-	// needsAll reports that all waiting members need a place, and not just the minimum. virtual are the UIDs of those
-	// waiting members that are virtual; see tocome.go.
+	// needsAll reports that all waiting members need a place, and not just the minimum. virtual are the UIDs of the
+	// virtual members in Waiting: each stands for an announced member that does not exist yet; see tocome.go.
 	needsAll bool
 	virtual  sets.Set[types.UID]
 }
@@ -83,7 +83,7 @@ type Cluster struct {
 	// Tried is what was tried in earlier cycles.
 	Tried *Tried
 	// Now returns the time. Deadline is when the cycle has to end, zero for never. CycleTimeout is how long a cycle may
-	// take; only messages use it.
+	// take; searches for Pods to preempt may take a quarter of it beyond the deadline.
 	Now          func() time.Time
 	Deadline     time.Time
 	CycleTimeout time.Duration

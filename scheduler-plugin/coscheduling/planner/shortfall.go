@@ -11,7 +11,8 @@ import (
 
 // Shortfall says why a Gang has no Plan.
 type Shortfall struct {
-	// Needed is how many members have to be placed. Placed is how many of these could be placed in the best candidate.
+	// Needed is how many members have to be placed. A candidate is a set of nodes that may hold the gang, such as a
+	// rack. Placed is how many members could be placed in the best candidate.
 	Needed, Placed int
 	// Role is the role of the members that found no place, empty for none.
 	Role string

@@ -49,9 +49,9 @@ type Terms struct {
 	Initial, Longest time.Duration
 }
 
-// Alike refuses a gang in its cycle without planning it, if a gang ahead of the same shape was refused and nothing that
+// RefuseAlike refuses a gang in its cycle without planning it, if a gang ahead of the same shape was refused and nothing that
 // may help has happened since. The result is that gang's refusal, or false if the gang has to be planned.
-func (q *Queue) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
+func (q *Queue) RefuseAlike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
 	g := q.gangs[key]
 	if g == nil || g.state != inCycle || g.woken {
 		return Refusal{}, false

@@ -13,7 +13,7 @@ const (
 	out state = iota
 	// ready: may have a cycle, at once or later. Exits: Begin, Leave.
 	ready
-	// inCycle: being planned. Exits: Refused, Alike, Placed, Leave.
+	// inCycle: being planned. Exits: Refused, RefuseAlike, Placed, Leave.
 	inCycle
 	// refused: the gang found no place. The state ends by an event that may help, at a set time, or with Leave.
 	refused

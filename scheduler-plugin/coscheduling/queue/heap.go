@@ -5,14 +5,15 @@ package queue
 
 import "container/heap"
 
-// ordered is a heap of gangs. A gang may be in several heaps, and has a slot for each heap.
+// ordered is a heap of gangs. A gang may be in several heaps. gang.slots has the gang's position in each heap, plus one;
+// 0 if the gang is not in the heap.
 type ordered struct {
 	items []*gang
 	slot  slot
 	less  func(a, b *gang) bool
 }
 
-// slot is a gang's position in a heap, plus one; 0 if the gang is not in the heap.
+// slot names a kind of heap. It is the index in gang.slots.
 type slot int
 
 const (

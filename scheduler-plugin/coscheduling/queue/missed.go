@@ -11,7 +11,7 @@ type missed struct {
 	// events has the events of other kinds: their number matters.
 	events []Event
 	// placing reports that there was a PodPlaced or NodeGone event. relabelling reports that there was a PodRelabelled
-	// event. more reports that there were more other events than mostMissed.
+	// event. more reports that some other events are not kept, because there were more than mostMissed.
 	placing, relabelling, more bool
 }
 

@@ -103,7 +103,7 @@ func (f *life) end() {
 	f.cycle = nil
 	if !f.q.IsFirst(key, f.now) {
 		shape := []string{"", "x", "y"}[f.r.IntN(3)]
-		if _, alike := f.q.Alike(key, shape, f.now); alike {
+		if _, alike := f.q.RefuseAlike(key, shape, f.now); alike {
 			f.note("%v is like others of %s", key, shape)
 			f.told[key]++
 			return

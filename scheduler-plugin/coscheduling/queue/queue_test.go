@@ -189,7 +189,7 @@ func TestWhoIsUnknownIsIgnored(t *testing.T) {
 	c.Unbound(b, terms, c.now)
 	c.Bound(b, c.now)
 	c.Settled(b, c.now)
-	if _, alike := c.Alike(b, "x", c.now); alike {
+	if _, alike := c.RefuseAlike(b, "x", c.now); alike {
 		t.Error("an unknown gang is like another")
 	}
 	if _, told := c.Told(b); told || c.IsFirst(b, c.now) || !c.Since(b).IsZero() || c.Failures(b) != 0 {
@@ -416,7 +416,7 @@ func TestAGangThatIsWokenIsReady(t *testing.T) {
 			wake(c)
 			c.wantUntil(time.Second, "a")
 			c.begin("a")
-			if _, alike := c.Alike(keyOf("a"), "x", c.now); alike {
+			if _, alike := c.RefuseAlike(keyOf("a"), "x", c.now); alike {
 				t.Error("the gang's own refusal is taken for that of another")
 			}
 			wake(c)

@@ -41,8 +41,9 @@ func newShapes() shapes {
 	return shapes{named: make(map[string]*shape), all: make(map[*shape]bool), regarding: make(map[*shape]bool)}
 }
 
-// refused records a refusal, and returns the shape with which the gang waits. `gained` is the number of members for
-// which room has become free since the gang's cycle began.
+// refused records that a gang was refused, and returns the gang's shape: the gang waits there with all gangs that would
+// be refused for the same reason. If a gang ahead was refused with this shape, its refusal is kept instead. `gained` is
+// the number of members for which room has become free since the gang's cycle began.
 func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now time.Time) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {

@@ -13,7 +13,7 @@ func (c *clocked) alike(shape string, names ...string) {
 	c.t.Helper()
 	for _, name := range names {
 		c.begin(name)
-		if _, alike := c.Alike(keyOf(name), shape, c.now); !alike {
+		if _, alike := c.RefuseAlike(keyOf(name), shape, c.now); !alike {
 			c.t.Fatalf("%s is to be planned, want it to be like one that was refused", name)
 		}
 	}
@@ -23,7 +23,7 @@ func (c *clocked) alike(shape string, names ...string) {
 func (c *clocked) unlike(shape, name string) {
 	c.t.Helper()
 	c.begin(name)
-	if _, alike := c.Alike(keyOf(name), shape, c.now); alike {
+	if _, alike := c.RefuseAlike(keyOf(name), shape, c.now); alike {
 		c.t.Fatalf("%s is like one that was refused, want it to be planned", name)
 	}
 }
@@ -47,7 +47,7 @@ func TestGangsAlikeAreRefusedTogether(t *testing.T) {
 	c := newClocked(t, "a", "b")
 	c.refuse(x, "a")
 	c.begin("b")
-	why, alike := c.Alike(keyOf("b"), "x", c.now)
+	why, alike := c.RefuseAlike(keyOf("b"), "x", c.now)
 	if !alike || why.Message != x.Message {
 		t.Errorf("a gang like one that was refused is told %q, %t", why.Message, alike)
 	}
@@ -256,7 +256,7 @@ func TestWhatHappensInATurnOpensTheShape(t *testing.T) {
 	c.enter("d")
 	c.begin("d")
 	c.anything()
-	if _, alike := c.Alike(keyOf("d"), "x", c.now); alike {
+	if _, alike := c.RefuseAlike(keyOf("d"), "x", c.now); alike {
 		t.Error("a gang is refused with others after something has happened that may help them")
 	}
 }
@@ -267,7 +267,7 @@ func TestAGangThatIsWokenInItsTurnIsPlanned(t *testing.T) {
 	c.enter("d")
 	c.begin("d")
 	c.enter("d")
-	if _, alike := c.Alike(keyOf("d"), "x", c.now); alike {
+	if _, alike := c.RefuseAlike(keyOf("d"), "x", c.now); alike {
 		t.Error("a gang that was woken is refused with others")
 	}
 }

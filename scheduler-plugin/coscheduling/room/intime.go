@@ -176,7 +176,8 @@ func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
 	return time.Duration(idle) * now.Sub(r.seen)
 }
 
-// leastHold is the minimum time for which a gang of unknown run time may keep its room idle.
+// leastHold is for how long a gang of unknown run time may keep its reserved room idle even if the gang itself has
+// waited for less; see MayHold.
 const leastHold = 10 * time.Minute
 
 // MayHold reports whether the room may be kept longer. A gang that runs for a known time may keep nodes idle for no

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// Reservation is room on nodes that is kept for a gang. A Reservation is immutable.
+// Reservation is room on nodes that is kept for a gang. Once Room keeps a Reservation, nobody changes it.
 type Reservation struct {
 	Gang   Gang
 	Reason Reason

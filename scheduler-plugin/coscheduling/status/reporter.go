@@ -83,7 +83,8 @@ type Reporter struct {
 	recorder    events.EventRecorderLogger
 	// binding reports whether members are being bound.
 	binding func() bool
-	// groups is the queue of gangs to report on. marks is the queue of Pods to mark.
+	// groups is the queue of gangs whose conditions are to be written. marks is the queue of waiting Pods whose
+	// condition PodScheduled is to say why they wait.
 	groups, marks *work
 }
 

@@ -35,8 +35,9 @@ const (
 	reviewTime  = 10 * time.Second
 	reviewQPS   = 20
 	reviewBurst = 40
-	// maxReviews is how many requests to the API server may run concurrently in each of the two queues. maxServed is
-	// how many admitted requests may be served concurrently. queueTime is how long a request waits for its turn.
+	// maxReviews is how many token and access reviews may run concurrently in each lane; known and unknown clients have
+	// a lane each. maxServed is how many admitted requests may be served concurrently. queueTime is how long a request
+	// waits for its turn.
 	maxReviews = 16
 	maxServed  = 32
 	queueTime  = 2 * time.Second

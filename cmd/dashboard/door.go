@@ -49,7 +49,8 @@ type door struct {
 	lanes *lanes.Lanes
 }
 
-// newDoor guards pages. Except for the login, it refuses requests from other sites that change something.
+// newDoor returns a handler that shows pages only to known visitors. Probes, assets, login and logout are for
+// everybody. Requests by which another site would change something are refused, also those to log in.
 func newDoor(who authenticator.Request, pages http.Handler) http.Handler {
 	d := &door{who: who, pages: pages, lanes: lanes.New(maxAsking, maxGuests)}
 	mux := http.NewServeMux()

@@ -253,8 +253,9 @@ func (m *memory[O, S]) bury(departed []departure) {
 // pruneSlack is the number of superfluous entries at which a map is pruned.
 const pruneSlack = 64
 
-// prune drops records that are no longer needed, once there are many: of deleted and checked objects that the view does
-// not show, of ended objects that the status does not name, and of writes that were not undone for long enough.
+// prune drops records that are no longer needed, once there are many of them: of objects that were deleted, or read for
+// a check, and are no longer in the view; of ended objects that the status does not name; and of writes so long ago
+// that nobody is expected to undo them.
 func (p *pass[O, S]) prune(view *View[O, S]) {
 	m, count := p.memory, view.count()
 	shown := func(uids map[types.UID]bool) map[types.UID]bool {

@@ -50,7 +50,8 @@ func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 	return snapshot, err
 }
 
-// attemptUID returns the UID of the ConfigMap of a status, empty if there is none.
+// attemptUID returns the UID of the ConfigMap that stands for the current attempt and owns its Pods, as recorded in the
+// status; "" if none is recorded.
 func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 	if status == nil || status.AttemptStatus.ConfigMapUID == nil {
 		return ""

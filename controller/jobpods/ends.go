@@ -47,8 +47,8 @@ func DeletionTime(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// FinishTime returns when the last container of a Pod ended. If no container has a time, it returns when the Pod's
-// conditions last changed.
+// FinishTime returns when the last container of a Pod ended; init containers count, too. If no container has a time, it
+// returns when the Pod's conditions last changed, and if there are none, when the Pod was created.
 func FinishTime(pod *corev1.Pod) time.Time {
 	latest := time.Time{}
 	note := func(at metav1.Time) {

@@ -147,8 +147,9 @@ func (b *builder) fullName(t string, index int32) string {
 	return host
 }
 
-// jobService returns the Service of a start, which gives all Pods their names. The Service also publishes Pods that are
-// not ready, so that Pods that wait for each other find them; for MPI only if the launcher is also a worker.
+// jobService returns the headless Service for one start of the job. The Service gives all Pods their DNS names. It also
+// publishes Pods that are not ready, so that Pods that wait for each other find them; for MPI only if the launcher is
+// also a worker.
 func (b *builder) jobService(start int32) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: b.metadata(b.kind.jobServiceName(b.job), start),

@@ -25,9 +25,9 @@ func (d *decision) rescalable() bool {
 	return !d.completing() && d.next.State != frameworkv1.FrameworkAttemptCompleted
 }
 
-// scalePersisted reports whether the written status has the roles and tasks of this attempt, which tasks are to be
-// deleted, and the deletion timeouts. Before that, nothing that depends on the tasks is decided, not even by the
-// completion policy.
+// scalePersisted reports whether the written status agrees with the next one about three things: the roles and tasks of
+// this attempt, the tasks that are marked for deletion, and the deletion timeouts. Until it agrees, nothing that
+// depends on the tasks is decided, not even by the completion policy.
 func (d *decision) scalePersisted() bool {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
 		return false

@@ -206,9 +206,9 @@ func (t cursor) podIsGone() bool {
 	return t.pod() == nil && t.d.Gone[*t.status().AttemptStatus.PodUID]
 }
 
-// nameIsTaken reports whether the task's Pod is gone and another Pod has its name. That happens if a former leader
-// wrote late and brought back a Pod that the new leader had replaced. The task's attempt does not end before that Pod
-// is deleted.
+// nameIsTaken reports whether a Pod that is not known to be gone has the name of the task's Pod. Call it only if the
+// task's Pod is gone (see podIsGone): then the Pod is another one. That happens if a former leader wrote late and
+// brought back a Pod that the new leader had replaced. The task's attempt does not end before that Pod is deleted.
 func (t cursor) nameIsTaken() bool {
 	pod := t.d.Pods[t.status().AttemptStatus.PodName]
 	return pod != nil && !t.d.Gone[pod.UID]

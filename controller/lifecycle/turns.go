@@ -16,11 +16,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// other counts all words that are not in the list of counted words: another client may have written any word into the
-// status.
+// other is the label value, in metrics, of each reason and type that is not in the fixed list. Another client may write
+// any text into the status, and must not create metrics by it.
 const other = "Other"
 
-// maxCountedCode is the highest code that is counted by itself. Exit codes of Linux end at 255.
+// maxCountedCode is the highest exit code that has a label value of its own in metrics. Exit codes of Linux end at 255.
 const maxCountedCode = 999
 
 // Turns returns what happened to a Framework between two successively written statuses. `before` may be nil. Every end

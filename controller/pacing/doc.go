@@ -19,9 +19,8 @@
 //
 //	window = W · max(200, n) / 200
 //
-// A wave is a series of changes without a pause of 4 windows. A write waits twice
-// as long as the wave has lasted, so the number of writes grows with the logarithm
-// of the wave's length only:
+// A wave is a series of writes with pauses of at most 4 windows. A write waits twice as long as the wave has lasted, so
+// the number of writes grows with the logarithm of the wave's length only:
 //
 //	waveAge = last write - begin of the wave
 //	wait    = max(window, 2 · waveAge)
@@ -35,7 +34,7 @@
 //
 //	starting = min(max(30 · W, 100 · duration of the last write), max(100 · W, 10 · window))
 //
-// The first line that fits says when the status is written:
+// The conditions on the left are checked from top to bottom. The first that holds says when the status is written:
 //
 //	everything waits for the write           at once
 //	tasks wait for it, n < 50                at once
@@ -102,18 +101,18 @@
 //
 //	distance = min(50 ms · 2^F, 30 s)
 //
-// So a Framework with a steady error sends two requests a minute, and a Framework with one or two causes uses what
-// has become free within 60 s. Of several causes that are due, the one that was tried longest ago comes first, so
+// So a Framework with a steady error sends two requests a minute, and a Framework with one or two causes uses room
+// that has become free at most 60 s later. Of several causes that are due, the one that was tried longest ago comes first, so
 // that each is tried. When a try succeeds, all other causes that were last tried 5 s ago or earlier are tried together.
 //
 // A sync that fails as a whole, and a write of the status, are tried again after the same delay. As everything else
-// waits for these tries, F is then at most their own failures in a row.
+// waits for these tries, F counts only their own failures in a row.
 //
 // A PodGroup that another client deletes or changes is written again, and so are the objects of other kinds of jobs.
 // The f-th write in a row waits for the delay of f failures. If r writes are repeated, such as those of Pods that
 // fail at once, the longest delay is
 //
-//	longest = max(50 s, r / 200 min)
+//	longest = max(50 s, r · 1 min / 200)
 //
 // so that all of them together are repeated 200 times a minute at most. A row ends with a
 // write that has lasted for twice the longest delay.

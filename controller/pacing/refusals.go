@@ -54,8 +54,9 @@ func (r *Refusals[Cause]) Refused(cause Cause, now time.Time, pause time.Duratio
 	r.tried = now
 }
 
-// Granted records that a request has succeeded. If requests of this cause failed before, requests of all other causes
-// are tried again soon: the obstacle that is gone may have blocked them too.
+// Granted records that a request has succeeded. A cause is what failing requests have in common, such as a role with
+// refused Pods. If requests with this cause failed before, the cause is forgotten, and requests with all other causes
+// are tried again soon: the obstacle that is gone may have blocked them, too.
 func (r *Refusals[Cause]) Granted(cause Cause) {
 	if r.byCause[cause] == nil {
 		return

@@ -86,8 +86,8 @@ func (d *decision) planRemovals() {
 	}
 }
 
-// writeResources writes into the status which objects plugins and volumes have. A plugin's object is listed while it
-// exists; a claim stays listed.
+// writeResources writes status.controlledResources: the Job's plugins, as long as all their objects exist and the Job
+// has not ended, and the claims of the Job's volumes, which stay listed.
 func (d *decision) writeResources() {
 	over := isOver(d.next.State.Phase)
 	if d.builder == nil && !over {

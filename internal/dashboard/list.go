@@ -28,7 +28,7 @@ type jobList struct {
 	// State, Text and Kind are the filters: empty filters let all pass.
 	State, Text, Kind string
 	States, Kinds     []string
-	// Sort is the order of the rows. Orders are the names of the other orders, with a link for each.
+	// Sort is the order of the rows. Orders has the name of each order, with a link to the list in that order.
 	Sort   string
 	Orders map[string]string
 	// Counts are the numbers of jobs by state, in this namespace. States without jobs are left out.

@@ -128,8 +128,8 @@ func (v Verdict) ExitCode() (int32, bool) {
 	return v.Container.ExitCode, true
 }
 
-// String says in a few words what happened, to follow the Pod's name: "exited with code 1". It is "" if the Pod has not
-// ended.
+// String says in a few words what happened, to follow the Pod's name: "failed: container main exited with code 1", "was
+// preempted". It is "" if nothing has ended the Pod.
 func (v Verdict) String() string {
 	said := cmp.Or(v.Message, v.Reason)
 	switch v.Cause {

@@ -51,7 +51,8 @@ func OfJob(job *view.Row, events []corev1.Event) (answers.Why, bool) {
 	return answer, true
 }
 
-// OfJobWithoutGang returns why a Volcano Job or a training job does not run that has not ended and has no gang.
+// OfJobWithoutGang explains the state of a Volcano Job or training job that has no gang and has not ended: why the job
+// does not run, or that it runs.
 func OfJobWithoutGang(job *view.Row, events []corev1.Event) answers.Why {
 	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
 	switch {

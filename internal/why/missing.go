@@ -23,7 +23,8 @@ type missing struct {
 	reason answers.Reason
 	next   string
 	count  int
-	// until is when the first task runs again; zero if that is not known. pod is the first of the old Pods by name.
+	// until is when the earliest retry among these tasks is due; zero if that is not known. pod names, as an example
+	// for the message, a Pod of an earlier attempt that is still ending, and its node; "" if there is none.
 	until time.Time
 	pod   string
 }

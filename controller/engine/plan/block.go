@@ -77,8 +77,8 @@ func LacksPriorityClass(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), noPriorityClass)
 }
 
-// BlockReason returns the Reason of a Block for an action whose next try may succeed. For AlreadyExists, the caller has
-// checked that the existing object belongs to another owner.
+// BlockReason returns the value of Block.Reason for a creation or update that has failed with err and will be tried
+// again. If err is AlreadyExists, the caller has checked that the existing object belongs to another owner.
 func BlockReason(err error) string {
 	switch {
 	case apierrors.IsAlreadyExists(err):

@@ -35,8 +35,8 @@ type Figures struct {
 	Makespan float64 `json:"makespanSeconds"`
 	// Classes are the waits by size.
 	Classes []Class `json:"classes"`
-	// Preempted is how many runs were ended before their job was done. Wasted is the part of all units that these runs
-	// had used.
+	// Preempted is how many runs were ended before their job was done. Wasted is what these runs had used, as a part of
+	// all units over the whole makespan.
 	Preempted int     `json:"preempted"`
 	Wasted    float64 `json:"wasted"`
 	// InPart is for how many seconds gangs had a part of their Pods placed.

@@ -55,7 +55,8 @@ func (s *sender) RoundTrip(request *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(request)
 }
 
-// wait waits for the turn of a request in its round. The first request that arrives in a round sorts the round.
+// wait waits until the round of a request begins. The first request to wake up sorts the requests of the round, and
+// sets the field before of each; RoundTrip then waits for the request before.
 func (r *rounds) wait(own *waiting) {
 	at := time.Now().Truncate(roundEvery).Add(roundEvery)
 	r.mu.Lock()

@@ -26,8 +26,8 @@ func Capability(n int, nodes Nodes, load float64, seed uint64) []Job {
 	})
 }
 
-// generate draws n jobs that belong to a number of owners. Their creations are spread over so much time that the jobs
-// need the part load of all node time.
+// generate draws n jobs that belong to a number of owners. The jobs are created over so much time that they need a
+// fraction of the time of all nodes: `load`.
 func generate(random *rand.Rand, n, owners int, nodes Nodes, load float64, draw func(*Job)) []Job {
 	jobs := make([]Job, n)
 	var asked float64

@@ -31,7 +31,8 @@ type engine struct {
 	pop      kube.Next
 	queue    *kube.PodQueue
 	classes  classes
-	// begin records that the scheduler has begun to schedule, and so leads. Before that, the plugin only watches.
+	// begin records that the scheduler has begun to schedule, and so leads. Before that, the plugin only watches:
+	// watcher.start waits for it before it calls Gangs.SetSynced.
 	begin func()
 
 	// passes has what the Filter plugins said in recent cycles.
@@ -67,9 +68,10 @@ func (e *engine) serves(schedulerName string) bool {
 	return ok
 }
 
-// nextEntity replaces the Pop of kube-scheduler's queue. It returns ordinary Pods to the scheduler. When Pop returns a
-// wake-up entry, nextEntity runs the cycles of the gangs that are due, on the scheduling goroutine like any scheduling
-// cycle. At shutdown, it returns nil as Pop does.
+// nextEntity replaces the Pop of kube-scheduler's queue: attach passes it to kube.Scheduler.InterceptNext, and
+// kube-scheduler calls it in a loop. It returns ordinary Pods to the scheduler. When Pop returns a wake-up entry, which
+// waker.wakeUp has put into the queue, nextEntity runs the cycles of the gangs that are due, on the scheduling goroutine
+// like any scheduling cycle. At shutdown, it returns nil as Pop does.
 func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 	e.begin()
 	for {

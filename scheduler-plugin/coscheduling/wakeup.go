@@ -29,7 +29,8 @@ type waker struct {
 }
 
 // tend runs until ctx ends. After each change of a gang it carries out what is due, ends reservations that are over,
-// and puts a wake-up entry into the queue if a gang is due.
+// and puts a wake-up entry into the queue if a gang is due. Methods of package gangs that change a gang wake tend; see
+// gangs/due.go.
 func (r *waker) tend(ctx context.Context) {
 	for {
 		r.carryOut(ctx, r.changes.Take())

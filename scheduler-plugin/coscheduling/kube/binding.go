@@ -88,7 +88,8 @@ func (s *Scheduler) Unbind(ctx context.Context, p *Placement) {
 }
 
 // FailBinding reports in the Pod's condition, an event and metrics that a placement could not be bound, as
-// kube-scheduler does. Then it returns the Pod to the queue. Mirrors the end of handleBindingCycleError.
+// kube-scheduler does. Then kube-scheduler's FailureHandler returns the Pod to the queue; see
+// PodQueue.AddUnschedulablePodIfNotPresent. Mirrors the end of handleBindingCycleError.
 func (s *Scheduler) FailBinding(ctx context.Context, p *Placement, attempt Attempt, status *fwk.Status) {
 	info := &framework.QueuedPodInfo{PodInfo: p.Assumed, QueueingParams: framework.QueueingParams{
 		Timestamp: attempt.Start, Attempts: attempt.Number, InitialAttemptTimestamp: &attempt.First,

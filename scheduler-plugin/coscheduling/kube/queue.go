@@ -25,6 +25,8 @@ import (
 // of the scheduler's work, and useless, because members wait for their gang. Wake-up entries in the real queue give
 // gangs their turn among ordinary Pods.
 //
+// PodQueue does not tell anybody about members that come: package gangs hears of Pods from an informer of the plugin.
+//
 // Lock order: mu, then the real queue's lock, then the locks of the functions below.
 type PodQueue struct {
 	internalqueue.SchedulingQueue

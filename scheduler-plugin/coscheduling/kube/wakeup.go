@@ -41,7 +41,8 @@ type entry struct {
 	since time.Time
 }
 
-// Put adds an entry for a priority to the queue, unless there is one.
+// Put adds an entry for a priority to the queue, unless there is one. When kube-scheduler's queue pops the entry, the
+// plugin's engine calls Take.
 func (w *WakeUps) Put(ctx context.Context, priority int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -191,8 +191,8 @@ fuzz: ## Run each fuzz test for a while: make fuzz [FUZZTIME=30s]
 	hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: components ## Measure, as ratios against an alternative in the same run: make bench [CASES=regexp] [ROUNDS=5]
-	hack/bench.sh $(if $(CASES),-cases '$(CASES)') $(if $(ROUNDS),-rounds $(ROUNDS))
+bench: components ## Measure, as ratios against an alternative in the same run: make bench [CASES=regexp] [ROUNDS=5] [TRACES=folder]
+	hack/bench.sh $(if $(CASES),-cases '$(CASES)') $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(TRACES),-traces '$(TRACES)')
 
 .PHONY: compat
 compat: components images ## Replay a folder of FrameworkController manifests: make compat EXAMPLES=DIR

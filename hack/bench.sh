@@ -10,6 +10,6 @@ go build -o bin/lockstep-bench ./hack/bench
 go build -o bin/plain-scheduler ./hack/bench/scheduling/plain-scheduler
 go build -o bin/scheduling-alone ./hack/bench/scheduling/alone
 bin/lockstep-bench "$@"
-if [[ $# == 0 ]]; then
+if [[ " $* " != *" -cases "* ]]; then
   go test -run '^$' -bench . -benchmem ./controller/lifecycle ./podgroup ./scheduler-plugin/coscheduling/planner ./scheduler-plugin/whatif
 fi

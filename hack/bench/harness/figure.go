@@ -31,6 +31,9 @@ type Bar struct {
 // AtMost is a bar that has no lower end.
 func AtMost(limit float64) *Bar { return &Bar{Max: &limit} }
 
+// AtLeast is a bar without an upper end.
+func AtLeast(limit float64) *Bar { return &Bar{Min: &limit} }
+
 // Exactly is a bar that one number keeps to.
 func Exactly(number float64) *Bar { return &Bar{Min: &number, Max: &number} }
 

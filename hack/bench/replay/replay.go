@@ -23,7 +23,7 @@ const limit = 24 * time.Hour
 // helios.csv and philly.csv, and Cases also returns the measurements of these.
 func Cases(traces string) []harness.Case {
 	cases := []harness.Case{
-		{Name: "replay/capability", Title: "a machine of 256 nodes, 1500 jobs up to all of it, load 0.82", Limit: limit, Run: capability},
+		{Name: "replay/capability", Title: "a machine of 256 nodes, 15,000 jobs up to all of it, load 0.82", Limit: limit, Run: capability},
 		{Name: "replay/starts-training", Title: "expected starts on 16 nodes of 8 GPUs, limits overstated up to fourfold", Limit: limit,
 			Run: expectedStarts("--generate=training", "--nodes=16x8", "--jobs=400", "--load=1.0", "--overstate=4")},
 		{Name: "replay/starts-capability", Title: "expected starts on a machine of 128 nodes, limits used to 35 %", Limit: limit,
@@ -48,7 +48,7 @@ func Cases(traces string) []harness.Case {
 func capability(ctx context.Context, b *harness.Bench) error {
 	var toEasy, toGreedy []float64
 	for seed := range b.Rounds {
-		played, err := play(ctx, b, "--generate=capability", "--nodes=256x1", "--jobs=1500", "--load=0.82", "--sizes=128",
+		played, err := play(ctx, b, "--generate=capability", "--nodes=256x1", "--jobs=15000", "--load=0.82", "--sizes=128",
 			"--policies=lockstep,easy,greedy", seedFlag(seed))
 		if err != nil {
 			return err

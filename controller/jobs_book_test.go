@@ -32,6 +32,7 @@ type jobBook struct {
 	// unseen are Pods that a controller may overlook when it makes those of the next version:
 	// such as were made late, or have lost their label while a restart may be under way.
 	unseen map[types.UID]bool
+	late   lateStatuses
 	jobs   map[types.UID]*batchv1alpha1.Job
 	pods   map[types.NamespacedName]*corev1.Pod
 	// phases are those that a Job had, by its key.
@@ -106,6 +107,9 @@ func (b *jobBook) onJob(w *apiserver.Written) {
 	}
 	was, is := before.Status, job.Status
 	b.changed[job.UID] = time.Now()
+	if isController(w) && w.Process != b.leading() {
+		b.late.note(job.UID)
+	}
 	if was.State.Phase == is.State.Phase {
 		if was.RetryCount != is.RetryCount || was.Version != is.Version {
 			b.wrong("Job %s: retryCount %d, version %d become %d, %d without a change of phase", w.Key, was.RetryCount, was.Version, is.RetryCount, is.Version)
@@ -152,6 +156,10 @@ func (b *jobBook) onPod(w *apiserver.Written) {
 	job := b.jobs[owner.UID]
 	if job == nil {
 		return // The cache is behind: the garbage collector takes it.
+	}
+	if b.late.excuse(w, owner.UID) {
+		b.unseen[pod.UID] = true
+		return
 	}
 	version, _ := strconv.Atoi(pod.Annotations[batchv1alpha1.KeyJobVersion])
 	if phase := job.Status.State.Phase; phase != batchv1alpha1.JobPending && phase != batchv1alpha1.JobRunning && int32(version) >= job.Status.Version {

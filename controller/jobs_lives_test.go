@@ -55,6 +55,7 @@ func newJobLife(t *testing.T, seed uint64) *jobLife {
 	l.faults = newFaults(seed, l.trace)
 	l.server.SetHook(l.faults.befall)
 	l.book = newJobBook(l.cluster)
+	l.book.late.sentAt = l.faults.sentAt
 	l.server.SetObserver(l.book.observe)
 	l.kinds = chooseOfJobs(random, jobDisturbances)
 	return l

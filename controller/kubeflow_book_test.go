@@ -35,6 +35,7 @@ type trainingBook struct {
 	// unseen are Pods that a controller may overlook when it begins the next start: such as
 	// were made late, or have lost their label while that may be under way.
 	unseen map[types.UID]bool
+	late   lateStatuses
 	jobs   map[types.UID]*kubeflowv1.JobStatus
 	pods   map[types.NamespacedName]*corev1.Pod
 }
@@ -120,6 +121,9 @@ func (b *trainingBook) onStatus(w *apiserver.Written, uid types.UID, is *kubeflo
 	if was == nil {
 		return
 	}
+	if isController(w) && w.Process != b.leading() {
+		b.late.note(uid)
+	}
 	if was.Phase != is.Phase || says(was) != says(is) {
 		b.trace.log("      %s %s is %s: %s", w.Resource, w.Key, is.Phase, says(is))
 	}
@@ -182,6 +186,10 @@ func (b *trainingBook) onPod(w *apiserver.Written) {
 	status := b.jobs[owner.UID]
 	if status == nil {
 		return // The cache is behind: the garbage collector takes it.
+	}
+	if b.late.excuse(w, owner.UID) {
+		b.unseen[pod.UID] = true
+		return
 	}
 	start := startOfPod(pod)
 	if start > status.Starts {

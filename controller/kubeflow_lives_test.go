@@ -126,6 +126,7 @@ func newTrainingLife(t *testing.T, seed uint64) *trainingLife {
 	l.faults = newFaults(seed, l.trace)
 	l.server.SetHook(l.faults.befall)
 	l.book = newTrainingBook(l.cluster)
+	l.book.late.sentAt = l.faults.sentAt
 	l.server.SetObserver(l.book.observe)
 	l.kinds = chooseOfJobs(random, trainingDisturbances)
 	return l

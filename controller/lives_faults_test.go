@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
@@ -37,6 +38,8 @@ type faults struct {
 	// requests counts requests for a Framework, but those for its events.
 	requests map[string]int
 	events   map[string]int
+	// sent is when a process last sent the creation of a Pod, by process and Pod.
+	sent map[string]time.Time
 }
 
 // fault is a kind of fault.
@@ -66,7 +69,7 @@ type rule struct {
 
 func newFaults(seed uint64, trace *trace) *faults {
 	return &faults{seed: seed, trace: trace, odds: map[fault]int{}, seen: map[string]int{},
-		requests: map[string]int{}, events: map[string]int{}}
+		requests: map[string]int{}, events: map[string]int{}, sent: map[string]time.Time{}}
 }
 
 // set gives kinds of faults their odds, and those that are not in it none.
@@ -128,11 +131,43 @@ func (f *faults) befall(r *apiserver.Request) apiserver.Fault {
 	} else {
 		f.requests[framework]++
 	}
+	if creates(r, "pods", "") {
+		f.sent[r.Process+" "+r.Namespace+"/"+r.Name] = time.Now()
+	}
 	what := f.draw(r, framework)
 	if f.trace.verbose && (r.Verb != apiserver.Watch || what != apiserver.Fault{}) {
 		f.trace.log("  %s%s", r, describe(what))
 	}
 	return what
+}
+
+// sentAt returns when the creation of a Pod was sent that has arrived now.
+func (f *faults) sentAt(w *apiserver.Written) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sent[w.Process+" "+w.Key.String()]
+}
+
+// lateStatuses are statuses that former leaders sent, and that arrived after another process had begun to lead. The
+// leader may have sent the creation of a Pod before, by the status that was stored then. Nobody can call the creation
+// back; the leader deletes the Pod when it sees the status.
+type lateStatuses struct {
+	// arrived is when the last of them arrived, by the job's UID.
+	arrived map[types.UID]time.Time
+	// sentAt returns when the creation of a Pod was sent; nil if requests are never late.
+	sentAt func(w *apiserver.Written) time.Time
+}
+
+func (l *lateStatuses) note(job types.UID) {
+	if l.arrived == nil {
+		l.arrived = map[types.UID]time.Time{}
+	}
+	l.arrived[job] = time.Now()
+}
+
+// excuse reports whether the creation of a Pod was sent before the last late status of its job arrived.
+func (l *lateStatuses) excuse(w *apiserver.Written, job types.UID) bool {
+	return l.sentAt != nil && l.sentAt(w).Before(l.arrived[job])
 }
 
 func (f *faults) draw(r *apiserver.Request, framework string) apiserver.Fault {

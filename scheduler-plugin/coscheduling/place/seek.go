@@ -114,7 +114,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		case !s.cluster.mayReserve(reserved.Takes):
 			out.Shortfall.Message += fmt.Sprintf("; the gang is first in the queue, but no more than %d%% of the cluster may be reserved", s.cluster.MaxPercent)
 		case !reserved.MayHold(s.gang.Group.Spec.Runtime.Expected, s.gang.Since):
-			out.Shortfall.Message += "; nodes were idle for the gang for longer than it runs or had waited, so nothing is reserved until it has waited as long again"
+			out.Shortfall.Message += "; nodes were idle for the gang for longer than it runs and than it had waited, so nothing is reserved until it has waited as long again"
 			out.Helpless = s.cluster.Now().Sub(s.gang.Since)
 		default:
 			out.Reservation = reserved

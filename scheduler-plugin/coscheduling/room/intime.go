@@ -176,18 +176,14 @@ func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
 	return time.Duration(idle) * now.Sub(r.seen)
 }
 
-// leastHold is for how long a gang of unknown run time may keep its reserved room idle even if the gang itself has
-// waited for less; see MayHold.
+// leastHold is for how long any gang may keep its reserved room idle; see MayHold.
 const leastHold = 10 * time.Minute
 
-// MayHold reports whether the room may be kept longer. A gang that runs for a known time may keep nodes idle for no
-// longer than that. A gang of unknown run time may keep nodes idle for as long as it had waited when the reservation
-// began, but at least leastHold. `since` is when the gang began to wait.
+// MayHold reports whether the room may be kept longer. A gang may keep nodes idle for as long as it runs, or as it had
+// waited when the reservation began, or for leastHold, whichever is longest. `runs` is 0 if the run time is unknown.
+// `since` is when the gang began to wait.
 func (r *Reservation) MayHold(runs time.Duration, since time.Time) bool {
-	if runs == 0 {
-		runs = max(leastHold, r.begun.Sub(since))
-	}
-	return r.held/time.Duration(max(1, len(r.Members))) <= runs
+	return r.held/time.Duration(max(1, len(r.Members))) <= max(runs, r.begun.Sub(since), leastHold)
 }
 
 // MayBegin reports whether a gang may have a reservation in time after it has waited for a time. A gang whose run time

@@ -161,8 +161,8 @@ func TestAReservationMovesOnlyToABetterPlace(t *testing.T) {
 	}
 }
 
-// TestAReservationKeepsNoMoreIdleThanItsGangWillUse: two members have their room on a node of which one half is idle. The room of a
-// gang of which nobody knows how long it runs is kept for as long as that had waited before, and ten minutes at least.
+// TestAReservationKeepsNoMoreIdleThanItsGangWillUse, or than it has waited: two members have their room on a node of which one half is
+// idle.
 func TestAReservationKeepsNoMoreIdleThanItsGangWillUse(t *testing.T) {
 	job := coresOn(t, "a", "job", 1)
 	nodes := cluster{"a": nodeWith("a", amounts{cpu: "2"}, job...)}
@@ -170,7 +170,9 @@ func TestAReservationKeepsNoMoreIdleThanItsGangWillUse(t *testing.T) {
 		runs, waited time.Duration
 		most         int // minutes
 	}{
-		"a gang that runs for 20 minutes":                       {20 * time.Minute, time.Hour, 40},
+		"a gang that runs for 20 minutes, and has just come":    {20 * time.Minute, time.Minute, 40},
+		"a gang that runs for a minute, and waits for longer":   {time.Minute, 15 * time.Minute, 30},
+		"a gang that runs for a minute, and has just come":      {time.Minute, time.Minute, 20},
 		"a gang that is not known to end, and has just come":    {0, time.Minute, 20},
 		"a gang that is not known to end, and waits for longer": {0, 15 * time.Minute, 30},
 	} {

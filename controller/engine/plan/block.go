@@ -28,8 +28,8 @@ type Block struct {
 	Message string
 }
 
-// These are the Reasons of Blocks that BlockReason returns. They are API: the condition TasksBlocked of a Framework has
-// these reasons, and no kind of owner has others.
+// These are the reasons that Block.Reason may have. They are API: the condition TasksBlocked of a Framework has these
+// reasons, and no kind of owner has others. BlockReason returns all but ReasonUnknownFields.
 const (
 	// ReasonNameTaken: another owner has an object of the name.
 	ReasonNameTaken = frameworkv1.ReasonNameTaken

@@ -149,17 +149,13 @@ func (b *jobBook) onPod(w *apiserver.Written) {
 	if !w.Created() || !isController(w) || owner == nil {
 		return
 	}
-	if w.Process != b.leading() {
+	if w.Process != b.leading() || b.late.excuse(w, owner.UID) {
 		b.unseen[pod.UID] = true
 		return
 	}
 	job := b.jobs[owner.UID]
 	if job == nil {
 		return // The cache is behind: the garbage collector takes it.
-	}
-	if b.late.excuse(w, owner.UID) {
-		b.unseen[pod.UID] = true
-		return
 	}
 	version, _ := strconv.Atoi(pod.Annotations[batchv1alpha1.KeyJobVersion])
 	if phase := job.Status.State.Phase; phase != batchv1alpha1.JobPending && phase != batchv1alpha1.JobRunning && int32(version) >= job.Status.Version {

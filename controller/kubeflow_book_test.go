@@ -179,17 +179,13 @@ func (b *trainingBook) onPod(w *apiserver.Written) {
 	if !w.Created() || !isController(w) || owner == nil {
 		return
 	}
-	if w.Process != b.leading() {
+	if w.Process != b.leading() || b.late.excuse(w, owner.UID) {
 		b.unseen[pod.UID] = true
 		return
 	}
 	status := b.jobs[owner.UID]
 	if status == nil {
 		return // The cache is behind: the garbage collector takes it.
-	}
-	if b.late.excuse(w, owner.UID) {
-		b.unseen[pod.UID] = true
-		return
 	}
 	start := startOfPod(pod)
 	if start > status.Starts {

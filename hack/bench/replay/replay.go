@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/figures"
 )
 
-// limit bounds a case. The largest workload takes half an hour for each round.
+// limit bounds a case. A round of a trace with tens of thousands of jobs may take an hour.
 const limit = 24 * time.Hour
 
 // Cases returns the measurements of generated workloads. If traces is not empty, it is the folder of the public traces

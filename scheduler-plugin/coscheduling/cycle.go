@@ -243,8 +243,8 @@ func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 	if len(out.Victims) > 0 {
 		e.evictor.evict(ctx, &view.View, out.Victims)
 	}
-	if r := out.Reservation; len(out.Placements) == 0 && (r == nil || r.Reason == room.InTime) {
-		e.freer.free(ctx, view.Key, view.Waiting)
+	if r := out.Reservation; r == nil || r.Nominees() == nil { // nominated members may have devices of their nodes already
+		e.freer.free(ctx, view.Key, out.Unplaced(view.Waiting))
 	}
 	if out.Shortfall != nil {
 		e.refuse(&view, out)

@@ -19,11 +19,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
 
-// A waiting gang must hold no devices. Members may have some from a scheduler that died or from a binding that failed.
-// These devices tie the members to nodes that may be full by now, and other Pods can't use them. So a waiting gang
-// without a reservation gives its devices back, outside of the scheduling goroutine: one request after the other, each
-// claim once. Meanwhile the gang has no cycle, as its claims are about to change. A gang that is not complete has no
-// cycle, and gives its devices back all the same.
+// A waiting member must hold no devices. It may have some from a scheduler that died or from a binding that failed.
+// These devices tie the member to a node that may be full by now, and other Pods can't use them. So members that found no
+// place in the gang's cycle give their devices back, unless the members are nominated for nodes. That happens outside of
+// the scheduling goroutine: one request after the other, each claim once. Meanwhile the gang has no cycle, as its claims
+// are about to change. A gang that is not complete has no cycle, and gives its devices back all the same.
 
 const (
 	// freeingTime is how long the devices of one gang are freed at a time; the gang has no cycle meanwhile. A request
@@ -64,7 +64,7 @@ func (f *freer) tend(ctx context.Context) {
 			key := of.(dialect.Key)
 			f.cycle.Lock() // the gang may be complete by now, and in its cycle
 			defer f.cycle.Unlock()
-			if waiting := f.reader.IdleMembers(key); len(waiting) > 0 && f.free(ctx, key, waiting) {
+			if f.free(ctx, key, f.reader.IdleMembers(key)) {
 				f.idle.LoadOrStore(key, now.Add(heldPeriod))
 			}
 			return true
@@ -84,6 +84,9 @@ func (f *freer) hinders(key dialect.Key) bool {
 // free starts to free the devices that waiting members of a gang hold. `held` reports whether the members held any
 // devices, even if these can't be freed. The caller holds f.cycle.
 func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Pod) (held bool) {
+	if len(waiting) == 0 {
+		return false
+	}
 	profile := f.plugins[waiting[0].Spec.SchedulerName].handle
 	logger := klog.FromContext(ctx)
 	leftovers, err := kube.Leftovers(f.sched, profile, waiting)

@@ -129,14 +129,45 @@ func TestDevicesOfAnotherNodeKeepNoGangWaiting(t *testing.T) {
 	}
 }
 
-// TestAGangThatWaitsHoldsNoDevices: others may have those that were allocated for it.
-func TestAGangThatWaitsHoldsNoDevices(t *testing.T) {
+// TestAMemberThatWaitsHoldsNoDevices: others may have the devices that were allocated for it.
+func TestAMemberThatWaitsHoldsNoDevices(t *testing.T) {
+	for name, gang := range map[string][]apiruntime.Object{
+		"no member runs":                   all(bornAt(1, makeGroup("gang", 1))),
+		"another member runs":              all(bornAt(1, makeGroup("gang", 1)), makePod("gang-1", inGroup("gang"), cores("3"))),
+		"room is kept for members to come": all(bornAt(1, makeGroup("gang", 1, asking("8"))), makePod("gang-1", inGroup("gang"), cores("3"))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 8), deviceClass(), devices("node-0", 1), makePod("busy", onNode("node-0"), cores("7")), gang,
+					allocatedClaim("gang-0", "node-0", "device-0", "gang-0"), deviceClaims("small-0"))...)
+				w.args = keeping("")
+				w.start()
+				w.eventually("the gang has started", func() bool { return w.placed("gang") == len(gang)-1 })
+				// On the node of the device is room for one core.
+				w.create(makePod("gang-0", inGroup("gang"), withDeviceClaim, cores("2")))
+				for _, object := range all(bornAt(2, makeGroup("small", 1)), makeMembers("small", 1, withDeviceClaim)) {
+					w.create(object)
+				}
+				w.eventually("the gang that fits is placed", func() bool { return w.placed("small") == 1 })
+			})
+		})
+	}
+}
+
+// TestTheRestOfAPlacedGangHoldsNoDevices: the gang has its minimum in the same cycle in which the last member has no
+// place.
+func TestTheRestOfAPlacedGangHoldsNoDevices(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
-			allocatedClaim("large-0", "node-0", "device-0", "large-0"), bornAt(1, makeGroup("large", 1)), makeMembers("large", 1, withDeviceClaim, plusCores("9")),
-			deviceClaims("small-0"), bornAt(2, makeGroup("small", 1)), makeMembers("small", 1, withDeviceClaim))...)
+		w := newWorld(t, all(makeNodes("node", 2, 8), deviceClass(), devices("node-0", 1), makePod("busy", onNode("node-0"), cores("7")),
+			bornAt(1, makeGroup("gang", 1)), makePod("gang-1", inGroup("gang"), cores("3")),
+			allocatedClaim("gang-0", "node-0", "device-0", "gang-0"), makePod("gang-0", inGroup("gang"), withDeviceClaim, cores("2")))...)
+		w.args = `{"initialBackoff":"1h","maxBackoff":"1h"}`
+		begun := time.Now()
 		w.start()
-		w.eventually("the gang that fits is placed", func() bool { return w.placed("small") == 1 })
+		w.eventually("the device is free", func() bool { return w.claim("gang-0").Status.Allocation == nil })
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("the device was free after %v", took)
+		}
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
@@ -31,6 +32,15 @@ type Outcome struct {
 	// Helpless is how long the gang loses its right to a reservation, because no room can be reserved for the gang. 0:
 	// the gang keeps the right.
 	Helpless time.Duration
+}
+
+// Unplaced returns the members in `waiting` that have no placement.
+func (o *Outcome) Unplaced(waiting []*corev1.Pod) []*corev1.Pod {
+	placed := make(map[types.UID]bool, len(o.Placements))
+	for _, p := range o.Placements {
+		placed[p.Pod.UID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(waiting), func(pod *corev1.Pod) bool { return placed[pod.UID] })
 }
 
 // helpless is how long a gang loses its right to a reservation when no reservation is possible.

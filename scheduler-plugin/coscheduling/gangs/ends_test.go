@@ -5,12 +5,14 @@ package gangs
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 	"github.com/lockstep-k8s/lockstep/internal/testing/podways"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // TestEachWayInWhichAMemberEndsCountsOrNot holds the table of all ways against a member: it counts towards the minimum
@@ -51,4 +53,25 @@ func TestEachWayInWhichAMemberEndsCountsOrNot(t *testing.T) {
 			t.Errorf("the member counts as %d, want that it is placed", got)
 		}
 	})
+}
+
+// TestTheRestIsPlannedAgainWhenAMemberHasSucceeded: a topology ties the rest to the domain of the members that run. The
+// scheduler's cache may have told of the room before the gang heard that its member runs no more.
+func TestTheRestIsPlannedAgainWhenAMemberHasSucceeded(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 1))
+	runs := makePod("runs", inGroup("gang"), onNode("node"))
+	b.add(runs, makePod("waits", inGroup("gang")))
+	if view := b.cycle(); len(view.Nodes) != 1 {
+		t.Fatalf("the gang runs on %v, want one node", view.Nodes)
+	}
+	b.fail(gangName, "uid-of-group-gang", queue.Refusal{Need: queue.Need{Members: 1}}, time.Second, time.Second)
+	b.time = b.time.Add(2 * time.Second)
+	if b.isNext(gangName) {
+		t.Fatal("a gang that was refused is planned again though nothing has happened")
+	}
+	b.add(makePod("runs", inGroup("gang"), onNode("node"), inPhase(corev1.PodSucceeded)))
+	if view := b.cycle(); view.Key != gangName || len(view.Nodes) > 0 {
+		t.Errorf("the gang that is planned is %q, on %v, want the gang, on no node", view.Key.Name, view.Nodes)
+	}
 }

@@ -205,16 +205,13 @@ func (t *Gangs) setPod(pod *corev1.Pod) {
 	}
 	hasEnded := m.pod.Status.Phase != pod.Status.Phase && pod.Status.Phase == corev1.PodSucceeded
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
-	if hasEnded && !isNews && (!g.announced.IsZero() || g.ranked != nil && g.rank().Priority != *g.ranked) {
-		t.changed(g) // no further members may be announced now, or the rank may be lower
-	}
 	t.settle(g)
-	if isNews {
+	if isNews || hasEnded { // a Pod that has succeeded announces no members, lends no rank, and ties the others to no domain
 		t.changed(g)
-		if wasPlaced && pod.DeletionTimestamp != nil { // a Pod that has ended by itself was not preempted, even if marked
-			m.spared = g.spares()
-			noticeBroken(t, g, m)
-		}
+	}
+	if isNews && wasPlaced && pod.DeletionTimestamp != nil { // a Pod that has ended by itself was not preempted, even if marked
+		m.spared = g.spares()
+		noticeBroken(t, g, m)
 	}
 }
 

@@ -45,10 +45,10 @@ func overrunWork(s *seeker) prey {
 	overruns := func(pod *corev1.Pod, expected time.Duration) bool {
 		return expected > 0 && victims.Ran(pod, now) > expected
 	}
-	return prey{takes: func(pod *corev1.Pod, standing *gangs.Standing) bool {
+	return func(pod *corev1.Pod, standing *gangs.Standing) bool {
 		if standing == nil {
 			return pods.Has(pod.UID) && corev1helpers.PodPriority(pod) <= priority && overruns(pod, ends.Estimate(pod))
 		}
 		return of.Has(standing.Group.Key) && standing.Rank.Priority <= priority && overruns(pod, standing.Group.Spec.Runtime.Expected)
-	}}
+	}
 }

@@ -53,14 +53,14 @@ func TestWhatAGangMayTakeThePlaceOf(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			for kind, one := range map[string]struct {
-				prey prey
+				is   prey
 				want bool
 			}{
 				"outranked":         {outranked(rank), tc.outranked},
 				"broken and behind": {brokenBehind(rank, noon), tc.broken},
-				"ending":            {ending(), tc.ending},
+				"ending":            {endsByItself, tc.ending},
 			} {
-				if got := one.prey.takes(tc.pod, tc.of); got != one.want {
+				if got := one.is(tc.pod, tc.of); got != one.want {
 					t.Errorf("it is %s: %t, want %t", kind, got, one.want)
 				}
 			}

@@ -229,7 +229,7 @@ func (s *seeker) nextDeadline() deadline {
 // gang's minimum has room. It also returns all of these Pods, and the Pods that are ending already.
 func (s *seeker) findInTime(ctx context.Context) (found *space, all *pool, err error) {
 	until := s.nextDeadline()
-	if all, err = s.gather(ending()); err != nil {
+	if all, err = s.gatherEnding(ctx); err != nil {
 		return nil, nil, err
 	}
 	if found, err = s.findByPacking(ctx, all, until); found != nil || err != nil {

@@ -1,0 +1,191 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
+)
+
+// soon is a Pod that ends by itself, with the time that is left until then, the time that it has run, and the index of
+// its node in the snapshot.
+type soon struct {
+	in, ran time.Duration
+	info    fwk.PodInfo
+	node    int
+}
+
+// prospect is what a waiting gang may expect of another Pod.
+type prospect int
+
+const (
+	stays     prospect = iota // the Pod does not end, or its controller replaces it
+	leaves                    // the Pod is ending
+	overstays                 // the Pod was asked to end and does not
+	endsSoon                  // the Pod ends by itself
+)
+
+// awaited is a Pod as gatherEnding sees it.
+type awaited struct {
+	soon
+	prospect prospect
+	of       *gangs.Standing // the Pod's gang, nil if none
+}
+
+// gatherEnding collects the Pods that the gang may wait for: those that end by themselves, the earliest end first, and
+// those that are ending already. There may be 100,000 Pods, so the nodes are read in parallel.
+func (s *seeker) gatherEnding(ctx context.Context) (*pool, error) {
+	nodes, err := s.cluster.Snapshot.List()
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	standings := s.others()
+	begin, pods := make([]int, len(nodes)), 0 // begin is the index of each node's first Pod
+	for n, node := range nodes {
+		begin[n], pods = pods, pods+len(node.GetPods())
+	}
+	all := make([]awaited, pods)
+	p := &pool{Prey: victims.Prey{Now: s.cluster.Now()}, soon: make([]soon, 0, pods)}
+	s.cluster.Profiles[s.gang.schedulerName()].Parallelizer().Until(ctx, len(nodes), func(n int) {
+		for i, info := range nodes[n].GetPods() {
+			all[begin[n]+i] = s.await(info, n, standings, p)
+		}
+	}, s.cluster.Plugin)
+	members := make(map[dialect.Key][]int)
+	for i := range all {
+		switch one := &all[i]; one.prospect {
+		case leaves:
+			p.leaving = append(p.leaving, one.info)
+		case overstays:
+			p.spared = true
+		case endsSoon:
+			if one.of != nil {
+				members[one.of.Rank.Key] = append(members[one.of.Rank.Key], len(p.soon))
+			}
+			p.soon = append(p.soon, one.soon)
+		case stays:
+		}
+	}
+	s.endGangs(p, members)
+	slices.SortFunc(p.soon, func(a, b soon) int {
+		if a.in != b.in {
+			return cmp.Compare(a.in, b.in)
+		}
+		return cmp.Compare(a.ran, b.ran)
+	})
+	return p, nil
+}
+
+// await returns what the gang may expect of a Pod on a node. `node` is the index of the node. The time until the end is
+// missing for members of gangs; see endGangs.
+func (s *seeker) await(info fwk.PodInfo, node int, standings map[dialect.Key]*gangs.Standing, p *pool) awaited {
+	pod := info.GetPod()
+	one := awaited{soon: soon{info: info, node: node}}
+	key, named := s.cluster.KeyOf(pod)
+	if named {
+		one.of = standingOf(standings, key, pod)
+	}
+	isOwn := s.isOwn(pod, key, named)
+	switch {
+	case s.held.Has(pod.UID):
+	case !isOwn && !endsByItself(pod, one.of): // If the Pod is ending, its controller replaces it.
+	case s.cluster.Evictions.IsLeaving(pod, p.Now):
+		one.prospect = leaves
+	case isOwn:
+	case pod.DeletionTimestamp != nil:
+		one.prospect = overstays
+	default:
+		one.prospect, one.ran = endsSoon, victims.Ran(pod, p.Now)
+		if one.of == nil {
+			one.in = p.after(ends.OfPod(pod, p.Now).Until(s.cluster.Estimates))
+		}
+	}
+	return one
+}
+
+// endsByItself reports whether a Pod will end by itself, as members of gangs do.
+func endsByItself(pod *corev1.Pod, of *gangs.Standing) bool {
+	return of != nil || ends.ByItself(pod)
+}
+
+// endGangs computes when gangs end. members are the Pods of each gang, as indexes in p.soon. Each of them ends by
+// itself, so each may help without the others.
+func (s *seeker) endGangs(p *pool, members map[dialect.Key][]int) {
+	for key, of := range members {
+		pods := make([]*corev1.Pod, len(of))
+		for i, one := range of {
+			pods[i] = p.soon[one].info.GetPod()
+		}
+		group := s.standings[key].Group
+		// Ended members are not among the Pods.
+		minimum := int(group.Spec.Minimum.Members) - max(0, int(s.standings[key].Placed.Total)-len(pods))
+		in := p.after(ends.OfGang(group.Spec.Runtime, minimum, pods, p.Now).Until(s.cluster.Estimates))
+		for _, one := range of {
+			p.soon[one].in = in
+		}
+	}
+}
+
+// after returns how much time is left until an end; Never if the end is zero, which means unknown.
+func (p *pool) after(end time.Time) time.Duration {
+	if end.IsZero() {
+		return victims.Never
+	}
+	return end.Sub(p.Now)
+}
+
+// first returns the part of the pool with the n Pods that end first. If a search succeeds with this part, it would find
+// the same with all Pods, because it chooses as few of the first Pods as suffice. helps reports whether it can help the
+// gang if Pods of a node end; Pods of other nodes are left out. Nil: all nodes help.
+func (p *pool) first(n int, helps func(node int) bool) *pool {
+	part := *p
+	part.Prey, part.infos, part.spared = victims.Prey{Now: p.Now}, nil, p.spared || n < len(p.soon)
+	for _, one := range p.soon[:min(n, len(p.soon))] {
+		if helps == nil || helps(one.node) {
+			part.infos = append(part.infos, one.info)
+			part.AddEnding(one.info.GetPod(), one.in)
+		}
+	}
+	return &part
+}
+
+// endsOn returns the times at which the Pods of some nodes end that the gang might wait for, and all Pods that are
+// ending already.
+func (s *seeker) endsOn(p *pool, names sets.Set[string]) (room.Ends, error) {
+	nodes, err := s.cluster.Snapshot.List()
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	on := make([]bool, len(nodes))
+	for n, node := range nodes {
+		on[n] = names.Has(node.Node().Name)
+	}
+	ends := make(room.Ends)
+	for _, one := range p.soon {
+		switch {
+		case !on[one.node]:
+		case one.in == victims.Never:
+			ends[one.info.GetPod().UID] = time.Time{}
+		default:
+			ends[one.info.GetPod().UID] = p.Now.Add(one.in)
+		}
+	}
+	for _, info := range p.leaving {
+		ends[info.GetPod().UID] = s.cluster.Evictions.GoneBy([]fwk.PodInfo{info}, p.Now)
+	}
+	return ends, nil
+}

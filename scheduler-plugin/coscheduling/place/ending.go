@@ -21,12 +21,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// soon is a Pod that ends by itself, with the time that is left until then, the time that it has run, and the index of
-// its node in the snapshot.
+// soon is a Pod that ends by itself, as an index in pool.seen, with the time that is left until then, and the time that
+// the Pod has run. It is small because 100,000 of them are sorted.
 type soon struct {
 	in, ran time.Duration
-	info    fwk.PodInfo
-	node    int
+	pod     int
 }
 
 // prospect is what a waiting gang may expect of another Pod.
@@ -39,11 +38,13 @@ const (
 	endsSoon                  // the Pod ends by itself
 )
 
-// awaited is a Pod as gatherEnding sees it.
-type awaited struct {
-	soon
-	prospect prospect
+// seen is a Pod as gatherEnding sees it.
+type seen struct {
+	info     fwk.PodInfo
+	node     int             // the index of the Pod's node in the snapshot
 	of       *gangs.Standing // the Pod's gang, nil if none
+	prospect prospect
+	in, ran  time.Duration // as in soon
 }
 
 // gatherEnding collects the Pods that the gang may wait for: those that end by themselves, the earliest end first, and
@@ -58,16 +59,15 @@ func (s *seeker) gatherEnding(ctx context.Context) (*pool, error) {
 	for n, node := range nodes {
 		begin[n], pods = pods, pods+len(node.GetPods())
 	}
-	all := make([]awaited, pods)
-	p := &pool{Prey: victims.Prey{Now: s.cluster.Now()}, soon: make([]soon, 0, pods)}
+	p := &pool{Prey: victims.Prey{Now: s.cluster.Now()}, seen: make([]seen, pods), soon: make([]soon, 0, pods)}
 	s.cluster.Profiles[s.gang.schedulerName()].Parallelizer().Until(ctx, len(nodes), func(n int) {
 		for i, info := range nodes[n].GetPods() {
-			all[begin[n]+i] = s.await(info, n, standings, p)
+			p.seen[begin[n]+i] = s.look(info, n, standings, p)
 		}
 	}, s.cluster.Plugin)
 	members := make(map[dialect.Key][]int)
-	for i := range all {
-		switch one := &all[i]; one.prospect {
+	for i := range p.seen {
+		switch one := &p.seen[i]; one.prospect {
 		case leaves:
 			p.leaving = append(p.leaving, one.info)
 		case overstays:
@@ -76,7 +76,7 @@ func (s *seeker) gatherEnding(ctx context.Context) (*pool, error) {
 			if one.of != nil {
 				members[one.of.Rank.Key] = append(members[one.of.Rank.Key], len(p.soon))
 			}
-			p.soon = append(p.soon, one.soon)
+			p.soon = append(p.soon, soon{one.in, one.ran, i})
 		case stays:
 		}
 	}
@@ -90,11 +90,11 @@ func (s *seeker) gatherEnding(ctx context.Context) (*pool, error) {
 	return p, nil
 }
 
-// await returns what the gang may expect of a Pod on a node. `node` is the index of the node. The time until the end is
+// look returns what the gang may expect of a Pod on a node. `node` is the index of the node. The time until the end is
 // missing for members of gangs; see endGangs.
-func (s *seeker) await(info fwk.PodInfo, node int, standings map[dialect.Key]*gangs.Standing, p *pool) awaited {
+func (s *seeker) look(info fwk.PodInfo, node int, standings map[dialect.Key]*gangs.Standing, p *pool) seen {
 	pod := info.GetPod()
-	one := awaited{soon: soon{info: info, node: node}}
+	one := seen{info: info, node: node}
 	key, named := s.cluster.KeyOf(pod)
 	if named {
 		one.of = standingOf(standings, key, pod)
@@ -128,7 +128,7 @@ func (s *seeker) endGangs(p *pool, members map[dialect.Key][]int) {
 	for key, of := range members {
 		pods := make([]*corev1.Pod, len(of))
 		for i, one := range of {
-			pods[i] = p.soon[one].info.GetPod()
+			pods[i] = p.seen[p.soon[one].pod].info.GetPod()
 		}
 		group := s.standings[key].Group
 		// Ended members are not among the Pods.
@@ -155,9 +155,9 @@ func (p *pool) first(n int, helps func(node int) bool) *pool {
 	part := *p
 	part.Prey, part.infos, part.spared = victims.Prey{Now: p.Now}, nil, p.spared || n < len(p.soon)
 	for _, one := range p.soon[:min(n, len(p.soon))] {
-		if helps == nil || helps(one.node) {
-			part.infos = append(part.infos, one.info)
-			part.AddEnding(one.info.GetPod(), one.in)
+		if seen := &p.seen[one.pod]; helps == nil || helps(seen.node) {
+			part.infos = append(part.infos, seen.info)
+			part.AddEnding(seen.info.GetPod(), one.in)
 		}
 	}
 	return &part
@@ -176,12 +176,12 @@ func (s *seeker) endsOn(p *pool, names sets.Set[string]) (room.Ends, error) {
 	}
 	ends := make(room.Ends)
 	for _, one := range p.soon {
-		switch {
-		case !on[one.node]:
+		switch seen := &p.seen[one.pod]; {
+		case !on[seen.node]:
 		case one.in == victims.Never:
-			ends[one.info.GetPod().UID] = time.Time{}
+			ends[seen.info.GetPod().UID] = time.Time{}
 		default:
-			ends[one.info.GetPod().UID] = p.Now.Add(one.in)
+			ends[seen.info.GetPod().UID] = p.Now.Add(one.in)
 		}
 	}
 	for _, info := range p.leaving {

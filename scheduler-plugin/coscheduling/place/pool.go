@@ -31,8 +31,9 @@ type pool struct {
 	// leaving are Pods that are ending already. yielding reports that the gang might preempt some of them, too.
 	leaving  []fwk.PodInfo
 	yielding bool
-	// soon are the Pods that the gang might wait for, the earliest end first.
+	// soon are the Pods that the gang might wait for, the earliest end first, as indexes in seen.
 	soon []soon
+	seen []seen
 	// spared reports that the pool leaves out Pods that may be in the pool another time. Such a Pod can't be evicted
 	// now, does not end, or may be a member of a gang that is not known yet.
 	spared bool

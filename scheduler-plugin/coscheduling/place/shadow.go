@@ -13,7 +13,7 @@ import (
 // shadow is the cluster after the first Pods of a pool have ended. It finds, by packing, the shadow time of EASY
 // backfill: the earliest end of running work at which the gang fits (Lifka 1995).
 type shadow struct {
-	soon []soon
+	*pool
 	// world is without the first gone Pods of soon.
 	world *planner.World
 	gone  int
@@ -36,7 +36,7 @@ func newShadow(found *survey, pool *pool) *shadow {
 			world.Nodes[pod.Node].Free[r] += request
 		}
 	}
-	return &shadow{soon: pool.soon, world: world, gangs: []*planner.Gang{&least, found.gang},
+	return &shadow{pool: pool, world: world, gangs: []*planner.Gang{&least, found.gang},
 		sets: planner.Candidates(world, found.gang), resources: newResources(found.classes)}
 }
 
@@ -66,8 +66,9 @@ func (s *shadow) advance(n int) {
 	}
 	var amounts []int64
 	for _, one := range s.soon[from:to] {
-		free := s.world.Nodes[one.node].Free
-		amounts = s.resources.add(amounts[:0], one.info.CalculateResource().Resource, 1)
+		pod := &s.seen[one.pod]
+		free := s.world.Nodes[pod.node].Free
+		amounts = s.resources.add(amounts[:0], pod.info.CalculateResource().Resource, 1)
 		for r, amount := range amounts {
 			free[r] += sign * amount
 		}

@@ -20,7 +20,7 @@ func TestNoMoreWorkHasToEndThanUntilTheGangFits(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for round := range 100 {
 		world := &planner.World{Resources: resourcesOf(nil).names}
-		var pods []soon
+		pods := &pool{}
 		nodes := 1 + random.IntN(6)
 		for n := range nodes {
 			world.Nodes = append(world.Nodes, planner.Node{Name: fmt.Sprint(n), Free: []int64{0, 0, 0, 110}, Domains: []string{fmt.Sprint(n % 2)}})
@@ -31,26 +31,27 @@ func TestNoMoreWorkHasToEndThanUntilTheGangFits(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				pods = append(pods, soon{info: info, node: n})
+				pods.soon = append(pods.soon, soon{pod: len(pods.seen)})
+				pods.seen = append(pods.seen, seen{info: info, node: n})
 			}
 		}
-		random.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+		random.Shuffle(len(pods.soon), func(i, j int) { pods.soon[i], pods.soon[j] = pods.soon[j], pods.soon[i] })
 		gang := &planner.Gang{Min: 1 + random.IntN(4), Levels: []planner.Level{{Key: "rack", Required: random.IntN(2) == 0}}}
 		gang.Classes = []planner.Class{{Count: gang.Min, Request: []int64{int64(1000 * (1 + random.IntN(4))), 0, 0, 1}}}
 		at := func() *shadow {
 			own := world.Clone()
-			return &shadow{soon: pods, world: own, gangs: []*planner.Gang{gang}, sets: planner.Candidates(own, gang), resources: resourcesOf(nil)}
+			return &shadow{pool: pods, world: own, gangs: []*planner.Gang{gang}, sets: planner.Candidates(own, gang), resources: resourcesOf(nil)}
 		}
 		dumb, want := at(), 0
-		for ; want <= len(pods); want++ {
+		for ; want <= len(pods.soon); want++ {
 			if dumb.advance(want); dumb.fits() {
 				break
 			}
 		}
 		s := at()
 		got, fits := s.shortest()
-		if fits != (want <= len(pods)) || fits && got != want {
-			t.Fatalf("round %d: %d of %d Pods have to end, fits %t, want %d", round, got, len(pods), fits, want)
+		if fits != (want <= len(pods.soon)) || fits && got != want {
+			t.Fatalf("round %d: %d of %d Pods have to end, fits %t, want %d", round, got, len(pods.soon), fits, want)
 		}
 		if !fits {
 			continue

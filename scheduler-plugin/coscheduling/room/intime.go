@@ -110,8 +110,9 @@ func isReady(node *corev1.Node) bool {
 }
 
 // Renewed returns the reservation that replaces r, with the ends of Pods as they are known now. The new reservation is
-// on r's nodes, unless `other` is better by at least a minute and at least a tenth of the time left. `other` is nil if
-// no other place is known. If the gang has no place on r's nodes any more, the result is `other`.
+// on r's nodes, unless `other` is better: fewer Pods have to end by the same time, or the gang has its room earlier by at
+// least a minute and at least a tenth of the time left. `other` is nil if no other place is known. If the gang has no
+// place on r's nodes any more, the result is `other`.
 func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	stays := NewInTime(r.Gang, r.Members, ends, nodes, now)
 	if stays != nil && r.From.IsZero() {
@@ -150,13 +151,16 @@ func (r *Reservation) isLaterThan(announced time.Time) bool {
 	}
 }
 
-// isBetterThan reports whether moving from another place to this one is worthwhile.
+// isBetterThan reports whether moving from another place to this one is worthwhile. Stated ends are mostly too late, so a
+// place for which fewer Pods have to end is better, even if it is to be free at the same time.
 func (r *Reservation) isBetterThan(old *Reservation, now time.Time) bool {
 	switch {
 	case r.From.IsZero() && old.From.IsZero():
 		return r.left < old.left-old.left/10
 	case r.From.IsZero() || old.From.IsZero():
 		return old.From.IsZero()
+	case !r.From.After(old.From) && r.left < old.left:
+		return true
 	}
 	return r.From.Add(max(time.Minute, old.From.Sub(now)/10)).Before(old.From)
 }

@@ -125,6 +125,8 @@ func TestAReservationMovesOnlyToABetterPlace(t *testing.T) {
 		"it stays where it is as early":         {a: []time.Duration{time.Hour}, b: []time.Duration{time.Hour}, want: "a"},
 		"nor does it move for a few minutes":    {a: []time.Duration{time.Hour}, b: []time.Duration{55 * time.Minute}, want: "a"},
 		"it moves for a tenth of the wait":      {a: []time.Duration{time.Hour}, b: []time.Duration{53 * time.Minute}, want: "b"},
+		"it moves to where fewer have to end":   {a: []time.Duration{time.Hour, time.Hour}, b: []time.Duration{time.Hour}, want: "b"},
+		"but not if these end later":            {a: []time.Duration{time.Hour, time.Hour}, b: []time.Duration{61 * time.Minute}, want: "a"},
 		"it moves to where the time is known":   {a: []time.Duration{0}, b: []time.Duration{time.Hour}, want: "b"},
 		"it stays where it is known":            {a: []time.Duration{time.Hour}, b: []time.Duration{0}, want: "a"},
 		"it stays if nothing is known":          {a: []time.Duration{0}, b: []time.Duration{0}, want: "a"},

@@ -56,6 +56,17 @@ func TestItIsShownHowLongOthersWaitBesideLiars(t *testing.T) {
 	}
 }
 
+// TestAMachineThatIsTooLargeIsNamed: the header of the file says how large it is.
+func TestAMachineThatIsTooLargeIsNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "machine.swf")
+	if err := os.WriteFile(file, []byte("; MaxNodes: 1000000000000\n1 0 0 600 4 -1 -1 4 900 -1 1 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, "--trace", file); err == nil || !strings.Contains(err.Error(), "MaxNodes and MaxProcs say 1000000000000 nodes of 1 units: there must be 1 to 200000") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestAnotherBuildPlaysTheSameWorkload: this test is the other build, too.
 func TestAnotherBuildPlaysTheSameWorkload(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
@@ -96,12 +107,15 @@ func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"", "one of --trace and --generate is required"},
 		{"--generate training --nodes 8", "--nodes is \"8\": want COUNTxUNITS"},
+		{"--generate training --nodes 300000x8", "--nodes is \"300000x8\": 300000 nodes of 8 units: there must be 1 to 200000 nodes of 1 to 10000 units"},
+		{"--generate training --load NaN", "--load is NaN, and must be above 0 and at most 2"},
 		{"--generate training --load 3", "--load is 3, and must be above 0 and at most 2"},
 		{"--generate training --jobs 0", "--jobs is 0, and must be from 1 to 1000000"},
 		{"--generate cats", "must be capability or training"},
 		{"--generate training --policies best", "no such policy; policies are lockstep, lockstep-blind, fifo"},
 		{"--generate training --sizes 8,1", "sizes must be at least 1 and grow"},
-		{"--generate training --overstate 0.5", "must be 0 or at least 1"},
+		{"--generate training --overstate 0.5", "--overstate is 0.5, and must be 0, or from 1 to 1000"},
+		{"--generate training --overstate 20000", "--overstate is 20000, and must be 0, or from 1 to 1000"},
 		{"--generate training --liars 1", "--liars is 1, and must be 0, or above 1 and at most 1000"},
 		{"--generate training --liars 10 --expected-starts", "--liars can't be used with --expected-starts"},
 		{"--generate training --jobs 2 --liars 10", "at least three are needed"},

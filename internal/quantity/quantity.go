@@ -108,8 +108,19 @@ func (w walk) value(path string, is bool) error {
 }
 
 func checkNumber(path, number string, is bool) error {
-	if is && longExponent.MatchString(strings.TrimSpace(number)) {
-		return fmt.Errorf("%s: must be a quantity with an exponent from -999 to 999, is %q", path, text.Cut(number, 60))
+	if !is {
+		return nil
+	}
+	if err := Check(number); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// Check returns an error if a quantity has an exponent of more than three digits.
+func Check(number string) error {
+	if longExponent.MatchString(strings.TrimSpace(number)) {
+		return fmt.Errorf("must be a quantity with an exponent from -999 to 999, is %q", text.Cut(number, 60))
 	}
 	return nil
 }

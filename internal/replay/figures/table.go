@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"text/tabwriter"
+
+	"github.com/lockstep-k8s/lockstep/internal/terminal"
 )
 
 // WriteTable writes the figures of policies beside each other, for a terminal.
@@ -44,7 +46,7 @@ func WriteTable(w io.Writer, all []Figures) error {
 	}
 	for _, f := range all {
 		if l := f.Liars; l != nil {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%.2f\n", f.Policy, l.Overstates, l.Understates, l.Jobs, Span(l.P99), Span(l.Without), l.Ratio)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%.2f\n", f.Policy, terminal.Clean(l.Overstates), terminal.Clean(l.Understates), l.Jobs, Span(l.P99), Span(l.Without), l.Ratio)
 		}
 	}
 	return table.Flush()

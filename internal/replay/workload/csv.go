@@ -87,7 +87,7 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 			}
 			return value
 		}
-		job := Job{Name: strconv.Itoa(n), Runtime: seconds(read(columns.Runtime)), Limit: seconds(read(columns.Limit))}
+		job := Job{Name: strconv.Itoa(n), Runtime: seconds(read(columns.Runtime)), Limit: limit(read(columns.Limit))}
 		now += read(columns.Interval)
 		job.Submit = seconds(now)
 		if columns.Submit != "" {
@@ -109,8 +109,8 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 	}
 }
 
-// most is the largest number that a trace may have: some 300 years in seconds.
-const most = 1e10
+// most is the largest number that a trace may have. As seconds since 1970 it is in the year 2096.
+const most = 4e9
 
 // number parses a number of a trace.
 func number(text string) (float64, error) {
@@ -119,7 +119,7 @@ func number(text string) (float64, error) {
 		return 0, fmt.Errorf("%q is no number", text)
 	}
 	if !(math.Abs(value) <= most) { // nor is it NaN
-		return 0, fmt.Errorf("%q must be from -1e10 to 1e10", text)
+		return 0, fmt.Errorf("%q must be from -4e9 to 4e9", text)
 	}
 	return value, nil
 }

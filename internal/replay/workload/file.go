@@ -47,17 +47,15 @@ func Read(r io.Reader) ([]Job, Nodes, error) {
 	if err := decoder.Decode(&all); err != nil {
 		return nil, nil, fmt.Errorf("want an object with nodes and jobs: %w", err)
 	}
-	for i, units := range all.Nodes {
-		if units < 1 {
-			return nil, nil, fmt.Errorf("node %d has %d units, and must have at least 1", i, units)
-		}
+	if err := all.Nodes.check(); err != nil {
+		return nil, nil, err
 	}
 	jobs := make([]Job, len(all.Jobs))
 	for i, job := range all.Jobs {
-		seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)).Round(time.Millisecond) }
 		jobs[i] = Job{
 			Name: job.Name, Owner: job.Owner, Pods: job.Pods, Units: job.Units,
-			Submit: seconds(job.Submit), Runtime: seconds(job.Runtime), Limit: seconds(job.Limit),
+			Submit: seconds(job.Submit).Round(time.Millisecond), Runtime: seconds(job.Runtime).Round(time.Millisecond),
+			Limit: limit(job.Limit).Round(time.Millisecond),
 		}
 	}
 	return jobs, all.Nodes, Check(jobs)

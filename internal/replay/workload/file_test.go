@@ -33,8 +33,9 @@ func TestAWorkloadIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("nodes (-written +read):\n%s", diff)
 	}
 	for text, want := range map[string]string{
-		`[]`:            "want an object with nodes and jobs",
-		`{"nodes":[0]}`: "node 0 has 0 units",
+		`[]`:                        "want an object with nodes and jobs",
+		`{"nodes":[0]}`:             "node 0 has 0 units",
+		`{"nodes":[1000000000000]}`: "node 0 has 1000000000000 units, and must have 1 to 10000",
 		`{"jobs":[{"name":"a","pods":0,"unitsPerPod":1}]}`: "it has 0 Pods",
 	} {
 		if _, _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -101,6 +101,11 @@ func Training(n int, nodes Nodes, load float64, seed uint64) []Job {
 	})
 }
 
+// stated returns a limit that is a run time times a factor, at least a second and at most ten years.
+func stated(factor float64, runtime time.Duration) time.Duration {
+	return max(time.Second, limit(factor*runtime.Seconds()))
+}
+
 // Estimates returns the jobs with limits. The limit of a job is its run time times a factor, drawn evenly from 1 to
 // `most`.
 func Estimates(jobs []Job, most float64, seed uint64) []Job {
@@ -108,7 +113,7 @@ func Estimates(jobs []Job, most float64, seed uint64) []Job {
 	estimated := append([]Job(nil), jobs...)
 	for i := range estimated {
 		factor := 1 + (most-1)*random.Float64()
-		estimated[i].Limit = max(time.Second, time.Duration(factor*float64(estimated[i].Runtime)))
+		estimated[i].Limit = stated(factor, estimated[i].Runtime)
 	}
 	return estimated
 }
@@ -137,9 +142,9 @@ func Lie(jobs []Job, factor float64) ([]Job, Liars, error) {
 	for i := range lying {
 		switch job := &lying[i]; job.Owner {
 		case liars.Overstates:
-			job.Limit = max(time.Second, time.Duration(factor*float64(job.Runtime)))
+			job.Limit = stated(factor, job.Runtime)
 		case liars.Understates:
-			job.Limit = max(time.Second, time.Duration(float64(job.Runtime)/factor))
+			job.Limit = stated(1/factor, job.Runtime)
 		}
 	}
 	return lying, liars, nil

@@ -8,6 +8,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -37,6 +38,34 @@ func (j *Job) Size() int { return j.Pods * j.Units }
 
 // Nodes are the nodes of a cluster: the units that each of them has.
 type Nodes []int
+
+// The largest cluster: its number of nodes, and the units of each node.
+const (
+	mostNodes = 200_000
+	mostUnits = 10_000
+)
+
+// NewNodes returns n nodes of so many units each. It returns an error if there are not 1 to 200000 nodes of 1 to 10000
+// units.
+func NewNodes(n, units int) (Nodes, error) {
+	if n < 1 || n > mostNodes || units < 1 || units > mostUnits {
+		return nil, fmt.Errorf("%d nodes of %d units: there must be 1 to %d nodes of 1 to %d units", n, units, mostNodes, mostUnits)
+	}
+	return Uniform(n, units), nil
+}
+
+// check returns an error if there are too many nodes, or if a node has a number of units that is out of range.
+func (n Nodes) check() error {
+	if len(n) > mostNodes {
+		return fmt.Errorf("there are %d nodes, and there may be %d", len(n), mostNodes)
+	}
+	for i, units := range n {
+		if units < 1 || units > mostUnits {
+			return fmt.Errorf("node %d has %d units, and must have 1 to %d", i, units, mostUnits)
+		}
+	}
+	return nil
+}
 
 // Uniform returns n nodes of so many units each.
 func Uniform(n, units int) Nodes {
@@ -87,6 +116,13 @@ func Prepare(jobs []Job, nodes Nodes) (kept []Job, tooLarge int) {
 	return kept, len(jobs) - len(kept)
 }
 
+// longest is the longest run time, and the longest time from the first creation of a job to the last: ten years, which
+// is also the longest run time that PodGroups may state. A longer limit counts as this one.
+const longest = 10 * 365 * 24 * time.Hour
+
+// mostPods is the largest number of Pods of a job, and of units of a Pod.
+const mostPods = 1_000_000_000
+
 // Check returns an error that names the first job with a field out of range.
 func Check(jobs []Job) error {
 	names := map[string]bool{}
@@ -94,15 +130,34 @@ func Check(jobs []Job) error {
 		switch {
 		case job.Name == "" || names[job.Name]:
 			return fmt.Errorf("job %q: the name must not be empty, nor that of another job", job.Name)
-		case job.Pods < 1 || job.Units < 1:
-			return fmt.Errorf("job %q: it has %d Pods of %d units, and both must be at least 1", job.Name, job.Pods, job.Units)
-		case job.Runtime < 0 || job.Limit < 0:
-			return fmt.Errorf("job %q: run time %s and limit %s must not be negative", job.Name, job.Runtime, job.Limit)
+		case job.Pods < 1 || job.Units < 1 || job.Pods > mostPods || job.Units > mostPods:
+			return fmt.Errorf("job %q: it has %d Pods of %d units, and both must be from 1 to %d", job.Name, job.Pods, job.Units, mostPods)
+		case job.Runtime < 0 || job.Runtime > longest:
+			return fmt.Errorf("job %q: the run time is %.0f s, and must be from 0 to %.0f s (ten years)", job.Name, job.Runtime.Seconds(), longest.Seconds())
+		case job.Limit < 0:
+			return fmt.Errorf("job %q: the limit is %.0f s, and must not be negative", job.Name, job.Limit.Seconds())
+		case job.Submit.Seconds()-jobs[0].Submit.Seconds() > longest.Seconds() || jobs[0].Submit.Seconds()-job.Submit.Seconds() > longest.Seconds():
+			return fmt.Errorf("job %q: it is created more than ten years before or after job %q", job.Name, jobs[0].Name)
 		}
 		names[job.Name] = true
 	}
 	return nil
 }
+
+// seconds returns a number of seconds as a Duration, which has room for 292 years.
+func seconds(s float64) time.Duration {
+	const most = math.MaxInt64 / float64(time.Second)
+	switch {
+	case s >= most:
+		return math.MaxInt64
+	case s <= -most:
+		return math.MinInt64
+	}
+	return time.Duration(s * float64(time.Second))
+}
+
+// limit returns a limit of so many seconds, at most longest.
+func limit(s float64) time.Duration { return min(seconds(s), longest) }
 
 // Load returns the part of all node time that the jobs need between the first creation and the last. 1 means that the
 // jobs fill the cluster all the time.

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/lockstep-k8s/lockstep/internal/quantity"
 )
 
 // ReadObjects reads jobs of a live cluster, as printed by kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json. Units
@@ -44,7 +46,7 @@ func ReadObjects(r io.Reader, perNode int) (Trace, error) {
 		if began.IsZero() || began.Before(created) {
 			began = created
 		}
-		job := Job{Name: strings.ToLower(object.GetKind()) + "/" + object.GetNamespace() + "/" + object.GetName(), Owner: object.GetNamespace(),
+		job := Job{Name: kindOf(object) + "/" + object.GetNamespace() + "/" + object.GetName(), Owner: object.GetNamespace(),
 			Submit: time.Duration(created.Unix()) * time.Second, Runtime: max(0, ended.Sub(began)), Limit: limitOf(object),
 			Pods: pods, Units: (units + pods - 1) / pods}
 		if job.Units > perNode {
@@ -68,8 +70,8 @@ func ReadNodes(r io.Reader) (Nodes, error) {
 			continue
 		}
 		has, _, _ := unstructured.NestedStringMap(items[i].Object, "status", "allocatable")
-		if n := amount(has, isGPU); n > 0 {
-			gpus = append(gpus, int(n))
+		if n := int(amount(has, isGPU)); n > 0 {
+			gpus = append(gpus, n)
 		}
 		if n := int(amount(has, isCPU)); n > 0 {
 			cores = append(cores, n)
@@ -77,12 +79,19 @@ func ReadNodes(r io.Reader) (Nodes, error) {
 	}
 	switch {
 	case len(gpus) > 0:
-		return gpus, nil
+		return gpus, gpus.check()
 	case len(cores) > 0:
-		return cores, nil
+		return cores, cores.check()
 	default:
 		return nil, fmt.Errorf("of %d objects none is a node that Pods may be placed on", len(items))
 	}
+}
+
+// kindOf returns the kind of an object, with its API group, because a Job of batch and one of Volcano may have one name.
+func kindOf(object *unstructured.Unstructured) string {
+	kind := object.GroupVersionKind().GroupKind()
+	kind.Kind = strings.ToLower(kind.Kind)
+	return kind.String()
 }
 
 func itemsOf(r io.Reader) ([]unstructured.Unstructured, error) {
@@ -106,6 +115,7 @@ func sizeOf(object *unstructured.Unstructured) size {
 	var s size
 	var cores float64
 	add := func(count int64, pod map[string]any) {
+		count = max(0, count) // of a task that the API server refuses
 		gpus, cpus := requestsOf(pod)
 		s.pods += int(count)
 		if gpus > 0 {
@@ -158,18 +168,21 @@ func requestsOf(pod map[string]any) (gpus, cpus float64) {
 func isGPU(name string) bool { return strings.HasSuffix(name, "/gpu") }
 func isCPU(name string) bool { return name == string(corev1.ResourceCPU) }
 
-// amount returns the quantity of a resource; 0 if it is missing or invalid.
+// amount returns the quantity of a resource, at most mostPods; 0 if it is missing, invalid or negative.
 func amount(of map[string]string, is func(name string) bool) float64 {
 	var sum float64
 	for name, text := range of {
 		if !is(name) {
 			continue
 		}
+		if quantity.Check(text) != nil {
+			continue
+		}
 		if quantity, err := resource.ParseQuantity(text); err == nil {
-			sum += quantity.AsApproximateFloat64()
+			sum += max(0, quantity.AsApproximateFloat64())
 		}
 	}
-	return sum
+	return min(sum, mostPods)
 }
 
 // spanOf returns when a job began to run and when it ended, from its status. A time that the status does not have is
@@ -204,11 +217,11 @@ func spanOf(object *unstructured.Unstructured) (began, ended time.Time) {
 // limitOf returns the longest run time that a job asks for.
 func limitOf(object *unstructured.Unstructured) time.Duration {
 	spec := mapIn(object.Object, "spec")
-	limit := numberIn(spec, "activeDeadlineSeconds", 0)
-	if limit == 0 {
-		limit = numberIn(mapIn(spec, "runPolicy"), "activeDeadlineSeconds", 0)
+	deadline := numberIn(spec, "activeDeadlineSeconds", 0)
+	if deadline == 0 {
+		deadline = numberIn(mapIn(spec, "runPolicy"), "activeDeadlineSeconds", 0)
 	}
-	return time.Duration(limit) * time.Second
+	return limit(float64(deadline))
 }
 
 func mapIn(object map[string]any, path ...string) map[string]any {
@@ -229,9 +242,11 @@ func listIn(object map[string]any, name string) []map[string]any {
 	return maps
 }
 
+// numberIn returns a number of an object, at most mostPods more or less than 0. It returns `otherwise` if the object has
+// no such number.
 func numberIn(object map[string]any, name string, otherwise int64) int64 {
 	if number, ok := object[name].(float64); ok {
-		return int64(number)
+		return int64(max(-mostPods, min(number, mostPods)))
 	}
 	return otherwise
 }

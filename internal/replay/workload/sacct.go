@@ -67,7 +67,7 @@ func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 		if err != nil {
 			return Trace{}, fmt.Errorf("line %d, Submit: %w", n, err)
 		}
-		limit, err := slurmTime(field("TimelimitRaw", "Timelimit"), time.Minute)
+		allowed, err := slurmTime(field("TimelimitRaw", "Timelimit"), time.Minute)
 		if err != nil {
 			return Trace{}, fmt.Errorf("line %d, Timelimit: %w", n, err)
 		}
@@ -80,7 +80,7 @@ func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 			continue
 		}
 		hasGPUs = hasGPUs || of.gpus > 0
-		trace.Jobs = append(trace.Jobs, Job{Name: id, Owner: field("Account", "User"), Submit: seconds(submit), Runtime: elapsed, Limit: limit})
+		trace.Jobs = append(trace.Jobs, Job{Name: id, Owner: field("Account", "User"), Submit: seconds(submit), Runtime: elapsed, Limit: min(allowed, longest)})
 		all = append(all, of)
 	}
 	kept := trace.Jobs[:0]
@@ -128,7 +128,7 @@ func slurmTime(text string, unit time.Duration) (time.Duration, error) {
 		return 0, nil
 	}
 	if number, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return time.Duration(number) * unit, nil
+		return seconds(float64(number) * unit.Seconds()), nil
 	}
 	days, clock := 0, text
 	if left, right, ok := strings.Cut(text, "-"); ok {
@@ -138,13 +138,13 @@ func slurmTime(text string, unit time.Duration) (time.Duration, error) {
 		}
 		days, clock = number, right
 	}
-	total := 0
+	total := 0.0
 	for part := range strings.SplitSeq(clock, ":") {
 		number, err := strconv.Atoi(part)
 		if err != nil {
 			return 0, fmt.Errorf("%q is no time of Slurm such as 1-02:03:04", text)
 		}
-		total = total*60 + number
+		total = total*60 + float64(number)
 	}
-	return time.Duration(days)*24*time.Hour + time.Duration(total)*time.Second, nil
+	return seconds(float64(days)*86400 + total), nil
 }

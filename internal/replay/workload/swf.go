@@ -9,7 +9,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Fields of a line of the Standard Workload Format, version 2.2, counted from 0
@@ -84,7 +83,7 @@ func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 			trace.Skipped++
 			continue
 		}
-		job := Job{Name: fields[swfNumber], Submit: seconds(values[swfSubmit]), Runtime: seconds(values[swfRuntime]), Limit: seconds(max(values[swfRequestedTime], 0))}
+		job := Job{Name: fields[swfNumber], Submit: seconds(values[swfSubmit]), Runtime: seconds(values[swfRuntime]), Limit: limit(max(values[swfRequestedTime], 0))}
 		if len(fields) > swfUser && fields[swfUser] != "-1" {
 			job.Owner = "u" + fields[swfUser]
 		}
@@ -109,5 +108,3 @@ func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 	}
 	return trace, nil
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

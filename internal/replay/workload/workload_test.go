@@ -60,14 +60,14 @@ func TestAnErrorNamesLineAndColumn(t *testing.T) {
 		"start,seconds\n1,2\n":             `no column "gpus"`,
 		"start,seconds,gpus\nsoon,2,3\n":   "line 2, column start",
 		"start,seconds,gpus\n1,2,3\n1,x,3": "line 3, column seconds",
-		"start,seconds,gpus\n1,NaN,3\n":    `line 2, column seconds: "NaN" must be from -1e10 to 1e10`,
+		"start,seconds,gpus\n1,NaN,3\n":    `line 2, column seconds: "NaN" must be from -4e9 to 4e9`,
 	} {
 		if _, err := ReadCSV(strings.NewReader(file), columns, 8); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("reading %q: got error %v, want one with %q", file, err, want)
 		}
 	}
 	for file, want := range map[string]string{"1 2 3\n": "line 1: it has 3 fields", "1 x 0 60 4 -1 -1 4 60 -1 1 7\n": `line 1, field 2: "x"`,
-		"1 0 0 1e30 4 -1 -1 4 60 -1 1 7\n": `line 1, field 4: "1e30" must be from -1e10 to 1e10`} {
+		"1 0 0 1e30 4 -1 -1 4 60 -1 1 7\n": `line 1, field 4: "1e30" must be from -4e9 to 4e9`} {
 		if _, err := ReadSWF(strings.NewReader(file), 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("reading %q: got error %v, want one with %q", file, err, want)
 		}
@@ -150,5 +150,48 @@ func TestTheTwoOwnersWithTheMostWorkLie(t *testing.T) {
 	}
 	if _, _, err := Lie(jobs[1:], 10); err == nil {
 		t.Error("both owners lie, and there is nobody whose waits count")
+	}
+}
+
+// TestTimesOutOfRangeAreNamed: ten years is the longest run time, and the longest workload.
+func TestTimesOutOfRangeAreNamed(t *testing.T) {
+	columns := Columns{Submit: "start", Runtime: "seconds", Limit: "limit", Units: "gpus"}
+	for file, want := range map[string]string{
+		"start,seconds,limit,gpus\n0,3e9,0,1\n":             `job "2": the run time is 3000000000 s, and must be from 0 to 315360000 s`,
+		"start,seconds,limit,gpus\n0,1,-1,1\n":              `job "2": the limit is -1 s, and must not be negative`,
+		"start,seconds,limit,gpus\n0,1,1,1\n4e9,1,1,1\n":    `job "3": it is created more than ten years before or after job "2"`,
+		"start,seconds,limit,gpus\n-4e9,1,1,1\n4e9,1,1,1\n": `job "3": it is created more than ten years`,
+		"start,seconds,limit,gpus\n0,1,4e9,1\n":             "", // such a limit limits nothing
+	} {
+		trace, err := ReadCSV(strings.NewReader(file), columns, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(trace.Jobs); err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: error %v, want %q", file, err, want)
+		}
+	}
+	const header = "JobIDRaw|Submit|ElapsedRaw|Timelimit|AllocCPUS\n"
+	for row, want := range map[string]string{
+		"7|2026-11-01T08:00:00|99999999999|1|1\n":                    "the run time is 9223372037 s",
+		"7|2026-11-01T08:00:00|60|9999999999999-00:00:00|1\n":        "",
+		"7|2026-11-01T08:00:00|9999999999999-00:00:00|UNLIMITED|1\n": "the run time is",
+	} {
+		trace, err := ReadSacct(strings.NewReader(header+row), 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(trace.Jobs); err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: error %v, want %q", row, err, want)
+		}
+	}
+}
+
+// TestNoLimitIsBelowTheRunTimeThatItOverstates, however long the job runs.
+func TestNoLimitIsBelowTheRunTimeThatItOverstates(t *testing.T) {
+	for _, job := range Estimates([]Job{{Runtime: longest}, {Runtime: longest / 2}, {Runtime: 0}}, 1000, 1) {
+		if job.Limit < max(time.Second, job.Runtime) || job.Limit > longest {
+			t.Errorf("a job that runs for %s has the limit %s", job.Runtime, job.Limit)
+		}
 	}
 }

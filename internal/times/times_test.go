@@ -4,9 +4,19 @@
 package times
 
 import (
+	"math"
 	"testing"
 	"time"
 )
+
+func TestASumIsNeverNegative(t *testing.T) {
+	const most = time.Duration(math.MaxInt64)
+	for _, tc := range []struct{ a, b, want time.Duration }{{1, 2, 3}, {most, 1, most}, {1, most, most}, {most, most, most}, {most - 1, 1, most}} {
+		if got := Sum(tc.a, tc.b); got != tc.want {
+			t.Errorf("%v and %v are %v, want %v", tc.a, tc.b, got, tc.want)
+		}
+	}
+}
 
 func TestOfTwoTimes(t *testing.T) {
 	never, early, late := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)

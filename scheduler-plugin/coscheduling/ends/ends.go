@@ -101,9 +101,14 @@ func ByItself(pod *corev1.Pod) bool {
 	return !always || pod.Spec.ActiveDeadlineSeconds != nil
 }
 
+// longest is for how long work may have run. Work with an earlier start, which only a wrong status can have, counts as
+// started then.
+const longest = 2 * schedulingv1alpha1.MaxRuntimeSeconds * time.Second
+
 // endOf returns the end of work that began at a time.
 func endOf(begun time.Time, limit, expected, grace time.Duration, now time.Time) End {
 	var end End
+	begun = times.Later(begun, now.Add(-longest))
 	if limit > 0 {
 		end.Latest = begun.Add(limit + grace + margin)
 		if !end.Latest.After(now) {

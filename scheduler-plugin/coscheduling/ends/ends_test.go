@@ -97,6 +97,16 @@ func TestWhenAPodEnds(t *testing.T) {
 	}
 }
 
+// TestAStartInAnotherCenturyHangsNothing: whoever may write the status of a Pod may write any start.
+func TestAStartInAnotherCenturyHangsNothing(t *testing.T) {
+	pod := started(0)
+	pod.Status.StartTime.Time = time.Date(1700, 1, 1, 0, 0, 0, 0, time.UTC)
+	pod.Annotations = map[string]string{schedulingv1alpha1.AnnotationExpectedRuntime: "60"}
+	if got := OfPod(pod, noon); !got.Probable.After(noon) || in(got.Probable) > 100*time.Hour {
+		t.Errorf("the Pod, which has run for longer than it was to, probably ends in %v, want some hours", in(got.Probable))
+	}
+}
+
 // TestWorkOfTwoPartsEndsWithTheLaterOne, and what is unknown of one part is unknown of the whole.
 func TestWorkOfTwoPartsEndsWithTheLaterOne(t *testing.T) {
 	early, late := End{Latest: noon, Probable: noon.Add(-time.Minute)}, End{Latest: noon.Add(time.Hour), Probable: noon}

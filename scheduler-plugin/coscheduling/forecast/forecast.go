@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
@@ -173,10 +174,10 @@ func (s *schedule) endUntil(at time.Duration) {
 // begin starts a gang on nodes.
 func (s *schedule) begin(gang *Gang, takes []Take) {
 	s.change(takes, -1)
-	if gang.Runs == Never {
+	ends := end{times.Sum(s.now, gang.Runs), takes}
+	if ends.at == Never {
 		return
 	}
-	ends := end{s.now + gang.Runs, takes}
 	at, _ := slices.BinarySearchFunc(s.ends, ends.at, func(e end, at time.Duration) int { return cmp.Compare(e.at, at) })
 	s.ends = slices.Insert(s.ends, at, ends)
 }
@@ -344,7 +345,7 @@ func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *r
 		gang := &gangs[i]
 		as := refusal{need: gang.Need}
 		if head != nil && head.gang != i && head.spare != nil {
-			as.outlasts = gang.Runs == Never || s.now+gang.Runs > head.at
+			as.outlasts = gang.Runs == Never || times.Sum(s.now, gang.Runs) > head.at
 		}
 		world := s.world
 		if as.outlasts && !refused[as] {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
@@ -78,7 +79,7 @@ func (p *Prey) unit(priority int32, pods ...int) {
 	unit.Young = p.MinRuntime != nil
 	for _, i := range pods {
 		ran := Ran(p.Pods[i], p.Now)
-		unit.Lost += ran
+		unit.Lost = times.Sum(unit.Lost, ran)
 		unit.Young = unit.Young && ran < p.MinRuntime(p.Pods[i])
 	}
 	p.Units = append(p.Units, unit)

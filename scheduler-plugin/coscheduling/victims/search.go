@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
@@ -133,7 +134,7 @@ func (s *domainSearch) search() (Choice, bool) {
 	slices.Sort(choice.Pods)
 	choice.Pods = slices.Compact(choice.Pods)
 	for _, p := range choice.Pods {
-		choice.lost += s.all[p].Lost
+		choice.lost = times.Sum(choice.lost, s.all[p].Lost)
 	}
 	return choice, true
 }

@@ -11,7 +11,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
@@ -385,5 +389,23 @@ func TestSearchScales(t *testing.T) {
 				t.Fatalf("%d choices of %d victims, want one of %d", len(choices), len(choices[0].Pods), tc.want)
 			}
 		})
+	}
+}
+
+// TestTheGangThatHasRunForLongestIsTakenLast, also if its Pods have run for more than 292 years together, which is more
+// than a Duration holds.
+func TestTheGangThatHasRunForLongestIsTakenLast(t *testing.T) {
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	ran := func(name string, ago time.Duration) Unit {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{StartTime: &metav1.Time{Time: now.Add(-ago)}}}
+		prey := Prey{Now: now}
+		group := &dialect.Group{}
+		group.Spec.Minimum.Members = 10_000
+		prey.AddGang(group, podgroup.Tally{Total: 10_000}, 0, slices.Repeat([]*corev1.Pod{pod}, 10_000))
+		return prey.Units[0]
+	}
+	old, young := ran("old", 11*24*time.Hour), ran("young", time.Hour)
+	if Compare(&young, &old) >= 0 {
+		t.Errorf("the Pods of the old gang have run for %v together, and it is taken before the other one, of %v", old.Lost, young.Lost)
 	}
 }

@@ -42,6 +42,10 @@ func (d *decision) overRuntime() string {
 		d.WakeAt(due)
 		return ""
 	}
+	if !d.wasListed(KindPod) {
+		d.lists = append(d.lists, KindPod) // the Pods may have ended in time, and the cache may not show that yet
+		return ""
+	}
 	return fmt.Sprintf("%sthe job ran for %v, which is its limit", limitReached, span)
 }
 

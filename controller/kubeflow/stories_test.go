@@ -51,6 +51,14 @@ func TestStories(t *testing.T) {
 			w.run("j-worker-1").pass(19).says("Created Running")
 			w.pass(2).says("Created !Running(TFJobRunning) Failed")
 		},
+		"Pods that succeeded in time decide, though their watch is behind": func(t *testing.T) {
+			w := given(t, workers("replicas: 2"))
+			w.Owner.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "20"}
+			w.run().pass(10)
+			w.Prompt = false
+			w.succeed("j-worker-0", "j-worker-1")
+			w.pass(30).says("Created !Running(TFJobRunning) Succeeded")
+		},
 		"a longer limit comes too late for a job that runs": func(t *testing.T) {
 			w := given(t, workers("replicas: 2"))
 			w.Owner.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "20"}

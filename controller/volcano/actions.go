@@ -34,6 +34,9 @@ func (d *decision) planActions() {
 			d.planRetention()
 		}
 	}
+	if d.listsPods {
+		d.Act(plan.Action{Verb: plan.List, Kind: KindPod, Name: d.Job.Name, Owner: d.Job.UID, Selector: batchv1alpha1.KeyJobName + "=" + d.Job.Name})
+	}
 	for _, name := range jobpods.SortedKeys(d.confirming) {
 		d.Act(plan.Action{Verb: plan.ConfirmNo, Kind: KindPod, Name: name, Owner: d.Job.UID})
 	}

@@ -119,6 +119,8 @@ type decision struct {
 	// confirming are names of Pods that may still exist. notFound are names of Pods that a live read in the previous
 	// round has not found. Both are nil before their first use.
 	confirming, notFound map[string]bool
+	// listsPods says that the Job's Pods are listed live.
+	listsPods bool
 	// obstacle is why no Pods are created at present. Its reason is empty if Pods can be created.
 	obstacle obstacle
 	// leave means that this round does nothing at all. awaiting means that the status in the Snapshot is written

@@ -39,6 +39,14 @@ func (d *decision) followRunning(c counts) {
 	}
 }
 
+// endsByItself reports whether a running Job ends because of Pods that have ended.
+func (d *decision) endsByItself() bool {
+	c := d.counts()
+	_, some := d.enoughSuccesses(c)
+	_, all := d.allEnded(c)
+	return some || all && d.replicas() > 0
+}
+
 // scaledToNothing: a Job without replicas pauses.
 func (d *decision) scaledToNothing(counts) (verdict, bool) {
 	return verdict{}, d.replicas() == 0

@@ -6,6 +6,7 @@ package volcano
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +59,8 @@ func (d *decision) runtimesInForce() podgroup.Runtimes {
 }
 
 // applyRuntimeLimit terminates a Job that has reached its limit. The time counts from when minAvailable Pods ran. The
-// limit has to be in the written status before it can end the Job.
+// limit has to be in the written status before it can end the Job, and the Pods are listed first: they may have ended in
+// time, and the cache may not show that yet.
 func (d *decision) applyRuntimeLimit() (goOn bool) {
 	runtimes, problems := d.runtimes()
 	for _, problem := range problems {
@@ -84,8 +86,20 @@ func (d *decision) applyRuntimeLimit() (goOn bool) {
 		d.WakeAt(due)
 		return true
 	}
+	switch {
+	case phase == batchv1alpha1.JobRunning && d.endsByItself():
+		return true // Pods that ended in time decide, though the controller has seen their ends only now.
+	case !d.podsWereListed():
+		d.listsPods = true
+		return true
+	}
 	why := fmt.Sprintf("The Job ran for %v, which is its limit", span)
 	d.jobStops(busv1alpha1.ActionTerminateJob, ReasonRuntimeLimitExceeded, why)
 	d.Tell(true, ReasonRuntimeLimitExceeded, "%s", why)
 	return false
+}
+
+// podsWereListed reports whether the last plan has listed the Job's Pods.
+func (d *decision) podsWereListed() bool {
+	return slices.ContainsFunc(d.Outcomes, func(outcome plan.Outcome) bool { return outcome.Action.Verb == plan.List })
 }

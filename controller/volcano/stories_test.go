@@ -53,6 +53,28 @@ func TestStories(t *testing.T) {
 				t.Errorf("the state is %+v", state)
 			}
 		},
+		"a Job whose Pods have succeeded in time is Completed, though no controller ran": func(t *testing.T) {
+			j := job(ofTask("a", 2))
+			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "30"}
+			s := given(t, j, map[string]behaviour{"a": {seconds: 20}})
+			s.until(rr).after(5)
+			s.asleep = true
+			s.after(60)
+			s.asleep = false
+			s.crash()
+			s.until(cd)
+		},
+		"a Job whose Pods have succeeded in time is Completed, though their watch is behind": func(t *testing.T) {
+			j := job(ofTask("a", 2))
+			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "30"}
+			s := given(t, j, map[string]behaviour{"a": {seconds: 20}})
+			s.until(rr).after(5)
+			s.prompt = false
+			s.after(60)
+			s.prompt = true
+			s.deliverAll()
+			s.until(cd)
+		},
 		"a Job that is restarted has the whole time again": func(t *testing.T) {
 			j := job(ofTask("a", 2, batchv1alpha1.LifecyclePolicy{Event: busv1alpha1.EventPodFailed, Action: busv1alpha1.ActionRestartJob}))
 			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "30"}

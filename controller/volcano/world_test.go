@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -610,6 +611,8 @@ func (w *world) act(action plan.Action, replyLost bool) bool {
 				m.checked[uid] = true
 			}
 		}
+	case plan.List:
+		w.list(action, replyLost)
 	case plan.ConfirmNo:
 		if have != nil && controlled.By(action.Owner, have) {
 			m.strays[key] = copyOf(have)
@@ -653,6 +656,25 @@ func (w *world) act(action plan.Action, replyLost bool) bool {
 		w.t.Fatalf("nobody knows how to do %s", action)
 	}
 	return true
+}
+
+// list has the controller see the Pods of the Job as they are.
+func (w *world) list(action plan.Action, replyLost bool) {
+	if replyLost {
+		return
+	}
+	m := w.controller
+	for key, object := range w.objects {
+		if name, value, _ := strings.Cut(action.Selector, "="); key.Kind == action.Kind && object.GetLabels()[name] == value && controlled.By(action.Owner, object) {
+			m.own[key] = copyOf(object)
+		}
+	}
+	for key, object := range w.cache.objects {
+		if key.Kind == action.Kind && w.objects[key] == nil {
+			m.gone[object.GetUID()] = true
+		}
+	}
+	m.outcomes = append(m.outcomes, plan.Outcome{Action: action})
 }
 
 func (w *world) create(action plan.Action, remember func(metav1.Object)) bool {

@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
@@ -129,7 +130,7 @@ func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now ti
 		next = stays
 	}
 	if next != nil {
-		next.begun, next.held = r.begun, r.held+r.idle(nodes, now)
+		next.begun, next.held = r.begun, times.Sum(r.held, r.idle(nodes, now))
 		if other != nil {
 			next.Gang = other.Gang
 		}

@@ -172,7 +172,7 @@ func (e *engine) refuseAlike(view *gangView) bool {
 // members; see room.GangTaker.
 func (e *engine) plan(ctx context.Context, view *gangView, incomplete bool) (place.Outcome, error) {
 	if e.freer.hinders(view.Key) {
-		return place.Unsought(&view.Gang, view.own, whileFreeing()), nil
+		return place.Postponed(&view.Gang, view.own, whileFreeing), nil
 	}
 	for _, pod := range view.Waiting {
 		// A nominated member takes room from its siblings on the node.
@@ -292,20 +292,16 @@ func (e *engine) commit(ctx context.Context, view *gangView, out place.Outcome) 
 	if len(out.Placements) == 0 {
 		return out, nil
 	}
-	why, err := e.assume(ctx, view, out.Placements)
-	if why == nil {
-		return out, err
+	refusal, err := e.assume(ctx, view, out.Placements)
+	if refusal != nil {
+		return *refusal, nil
 	}
-	unplaced := place.Unsought(&view.Gang, view.own, *why)
-	if why.Unready { // members have changed, but the gang has room, and keeps its reservation
-		unplaced.Reservation, unplaced.Helpless = view.own, 0
-	}
-	return unplaced, nil
+	return out, err
 }
 
 // assume records placements in the scheduler's cache, which all later cycles see, and in package gangs. If a plugin or
-// the gang refuses, it undoes everything and returns the shortfall.
-func (e *engine) assume(ctx context.Context, view *gangView, placements []*kube.Placement) (*place.Shortfall, error) {
+// the gang refuses, it undoes everything and returns the refusal.
+func (e *engine) assume(ctx context.Context, view *gangView, placements []*kube.Placement) (refusal *place.Outcome, err error) {
 	nodes := make(map[types.UID]string, len(placements))
 	for i, p := range placements {
 		nodes[p.Pod.UID] = p.Node
@@ -317,14 +313,15 @@ func (e *engine) assume(ctx context.Context, view *gangView, placements []*kube.
 		if permit := kube.Permit(ctx, p); !permit.IsSuccess() {
 			e.release(ctx, placements, i+1)
 			if permit.IsRejected() {
-				return &place.Shortfall{Message: fmt.Sprintf("%s was not permitted on %s: %s", p.Pod.Name, p.Node, permit.Message())}, nil
+				why := place.Shortfall{Message: fmt.Sprintf("%s was not permitted on %s: %s", p.Pod.Name, p.Node, permit.Message())}
+				return new(place.Unsought(&view.Gang, view.own, why)), nil
 			}
 			return nil, fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.Pod), p.Node, permit.AsError())
 		}
 	}
 	if !e.cycles.Assume(&view.View, nodes) {
 		e.release(ctx, placements, len(placements))
-		return &place.Shortfall{Unready: true, Message: "the group or its members have changed while it was planned"}, nil
+		return new(place.Postponed(&view.Gang, view.own, "the group or its members have changed while it was planned")), nil
 	}
 	return nil, nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
 
 // A waiting member must hold no devices. It may have some from a scheduler that died or from a binding that failed.
@@ -129,7 +128,5 @@ func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Po
 	return held
 }
 
-// whileFreeing returns the reason why a gang that frees devices has no cycle.
-func whileFreeing() place.Shortfall {
-	return place.Shortfall{Unready: true, Message: "devices that were left to members are being given back"}
-}
+// whileFreeing is why a gang that frees devices has no cycle.
+const whileFreeing = "devices that were left to members are being given back"

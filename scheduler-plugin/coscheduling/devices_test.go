@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	resourcev1client "k8s.io/client-go/kubernetes/typed/resource/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/testutil"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
@@ -501,6 +504,79 @@ func TestDevicesAreGivenBackWhenTheLastOneHasGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
+	})
+}
+
+// withClaims is a client with other ResourceClaims.
+type withClaims struct {
+	kubernetes.Interface
+	of func(claims resourcev1client.ResourceClaimInterface) resourcev1client.ResourceClaimInterface
+}
+
+// IsWatchListSemanticsUnSupported is as in timely.
+func (withClaims) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (w withClaims) ResourceV1() resourcev1client.ResourceV1Interface {
+	return withClaimsV1{w.Interface.ResourceV1(), w}
+}
+
+type withClaimsV1 struct {
+	resourcev1client.ResourceV1Interface
+	with withClaims
+}
+
+func (w withClaimsV1) ResourceClaims(namespace string) resourcev1client.ResourceClaimInterface {
+	return w.with.of(w.ResourceV1Interface.ResourceClaims(namespace))
+}
+
+// slowClaims are ResourceClaims of which a write of the status takes some time.
+type slowClaims struct {
+	resourcev1client.ResourceClaimInterface
+	takes time.Duration
+}
+
+func (s slowClaims) UpdateStatus(ctx context.Context, claim *resourcev1.ResourceClaim, opts metav1.UpdateOptions) (*resourcev1.ResourceClaim, error) {
+	if err := sleep(ctx, s.takes); err != nil {
+		return nil, err
+	}
+	return s.ResourceClaimInterface.UpdateStatus(ctx, claim, opts)
+}
+
+// TestAnAPIServerThatHangsKeepsNoGangWaitingForItsDevices: it does not answer when a device is to be given back, and then
+// the node of the device has room.
+func TestAnAPIServerThatHangsKeepsNoGangWaitingForItsDevices(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1), makePod("busy", onNode("node-0"), cores("4")),
+			allocatedClaim("gang-0", "node-0", "device-0", "gang-0"), makeGroup("gang", 1), makeMembers("gang", 1, withDeviceClaim))...)
+		w.client = withClaims{timely{w.kube}, func(claims resourcev1client.ResourceClaimInterface) resourcev1client.ResourceClaimInterface {
+			return slowClaims{claims, time.Hour}
+		}}
+		w.start()
+		w.eventually("the device is being given back", func() bool { return strings.Contains(w.told("gang").Message, "short of 1 cpu") })
+		w.finish("busy")
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 1 })
+	})
+}
+
+// TestTheFirstGangKeepsItsReservationWhileItGivesDevicesBack, which takes three seconds for each.
+func TestTheFirstGangKeepsItsReservationWhileItGivesDevicesBack(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 4), deviceClass(), devices("node-0", 1), devices("node-1", 1),
+			makeGroup("one", 1, runsFor(600)), makePod("one-0", inGroup("one"), onNode("node-0"), cores("4")),
+			makeGroup("two", 1, runsFor(600)), makePod("two-0", inGroup("two"), onNode("node-1"), cores("4")),
+			allocatedClaim("gang-0", "node-0", "device-0", "gang-0"), allocatedClaim("gang-1", "node-1", "device-0", "gang-1"),
+			makeGroup("gang", 2, runsFor(60)), makeMembers("gang", 2, withDeviceClaim))...)
+		w.client = withClaims{timely{w.kube}, func(claims resourcev1client.ResourceClaimInterface) resourcev1client.ResourceClaimInterface {
+			return slowClaims{claims, 3 * time.Second}
+		}}
+		w.start()
+		w.eventually("room is reserved for the gang", func() bool { return w.engine().room.Of(gangNamed("gang")) != nil })
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			if w.engine().room.Of(gangNamed("gang")) == nil {
+				t.Fatalf("the gang has lost its reservation: %s", w.told("gang").Message)
+			}
+		}
 	})
 }
 

@@ -215,8 +215,10 @@ func wantsExtendedResources(pod *corev1.Pod) bool {
 }
 
 // FreeClaim frees the devices of a leftover claim, and reports whether it did. If the claim has been deleted or has
-// changed, it does nothing and returns no error.
+// changed, it does nothing and returns no error. It returns after RequestTime in any case.
 func FreeClaim(ctx context.Context, profile framework.Framework, leftover *resourcev1.ResourceClaim) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, RequestTime)
+	defer cancel()
 	claims, claim := profile.ClientSet().ResourceV1().ResourceClaims(leftover.Namespace), leftover.DeepCopy()
 	var err error
 	if isForExtendedResources(claim) {

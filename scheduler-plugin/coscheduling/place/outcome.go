@@ -80,6 +80,12 @@ func Unsought(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	return out
 }
 
+// Postponed returns the outcome for a gang that is planned again soon, because its group, its members or their claims
+// are changing. The gang keeps its reservation, and its right to one.
+func Postponed(gang *Gang, own *room.Reservation, message string) Outcome {
+	return refused(gang, own, Shortfall{Unready: true, Message: message})
+}
+
 // refused returns the outcome for a gang that has no place and keeps its reservation.
 func refused(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	// A member with affinity or spread may fit once another Pod is placed.

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,8 +40,11 @@ const (
 	gone    result = "gone"    // the group is gone, or no member runs
 )
 
-// keeper records and ends reservations, and reports that to the gangs and Pods concerned.
+// keeper records and ends reservations, and reports that to the gangs and Pods concerned. The scheduling goroutine and
+// waker use it at the same time.
 type keeper struct {
+	// mu is held while a reservation changes, until the gang and others know of it.
+	mu     sync.Mutex
 	room   *room.Room
 	gangs  *gangs.Gangs
 	reader gangs.Reader
@@ -57,6 +61,8 @@ func (k *keeper) keepsAny() bool {
 
 // prune ends reservations that have lasted too long, or that their gang no longer needs.
 func (k *keeper) prune(ctx context.Context) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	now := time.Now()
 	for _, r := range k.room.InOrder() {
 		if r.Reason == room.MembersToCome {
@@ -94,11 +100,21 @@ func (e *engine) remain(ctx context.Context, r *room.Reservation) *room.Reservat
 	if r == nil || r.Reason != room.MembersToCome || e.sched.UpdateSnapshot(klog.FromContext(ctx)) != nil {
 		return r
 	}
-	left := r.Within(r.Takes, e.snapshot)
-	if left != r {
-		e.keeper.tellLost(ctx, r, left)
+	return e.keeper.lose(ctx, r, r.Within(r.Takes, e.snapshot))
+}
+
+// lose replaces r by `left`, or ends r if `left` is nil, because others have the rest of the room. It returns the gang's
+// reservation, which is another one if r has changed meanwhile.
+func (k *keeper) lose(ctx context.Context, r, left *room.Reservation) *room.Reservation {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := k.room.Of(r.Gang.Rank.Key); now != r {
+		return now
 	}
-	return e.keeper.shrink(ctx, r, left, lost)
+	if left != r {
+		k.tellLost(ctx, r, left)
+	}
+	return k.shrink(ctx, r, left, lost)
 }
 
 // shrink replaces r by `left`, or ends r if `left` is nil. It returns `left`.
@@ -152,16 +168,24 @@ func (k *keeper) offer(ctx context.Context, r *room.Reservation) {
 	k.queue.OfferRoom(klog.FromContext(ctx), r.Members[0].Pod)
 }
 
-// become replaces a gang's reservation `own` by r. Both may be nil.
+// become replaces a gang's reservation `own` by r. Both may be nil. If `own` has changed meanwhile, what it has become is
+// replaced.
 func (k *keeper) become(ctx context.Context, own, r *room.Reservation) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	switch {
 	case r == own:
 	case r != nil:
 		k.keep(ctx, r)
-	case own.Reason == room.MembersToCome:
-		k.endToCome(ctx, own, filled)
 	default:
-		k.end(ctx, own)
+		if own = k.room.Of(own.Gang.Rank.Key); own == nil {
+			return
+		}
+		if own.Reason == room.MembersToCome {
+			k.endToCome(ctx, own, filled)
+		} else {
+			k.end(ctx, own)
+		}
 	}
 }
 
@@ -184,6 +208,8 @@ func (k *keeper) keep(ctx context.Context, r *room.Reservation) {
 // limit ends the reservations of gangs behind r's gang that exceed the cap, `most`. Reservations count towards the cap
 // in the order of the queue.
 func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.Amounts) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for _, other := range k.room.Beyond(most, r.Gang.Rank) {
 		if other.Reason != room.MembersToCome {
 			k.end(ctx, other)

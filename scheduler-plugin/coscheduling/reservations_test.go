@@ -78,3 +78,33 @@ func TestRoomIsReservedUntilAllAreGone(t *testing.T) {
 		}
 	})
 }
+
+// TestAReservationThatIsGivenUpIsGoneAlsoIfItHasShrunkMeanwhile: a cycle decides with the reservation that it has read,
+// and the announced members come while the gang is planned.
+func TestAReservationThatIsGivenUpIsGoneAlsoIfItHasShrunkMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, makeGroup("gang", 1))
+		w.start()
+		keeper, of := w.engine().keeper, room.Gang{Rank: queue.Rank{Key: gangNamed("gang")}}
+		info := func(name string) *framework.PodInfo {
+			member, err := framework.NewPodInfo(makePod(name, inGroup("gang"), onNode("node-0")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return member
+		}
+		all := room.New(of, room.MembersToCome, []*framework.PodInfo{info("gang-0"), info("gang-1")}, nil, time.Now().Add(time.Hour))
+		left := room.New(of, room.MembersToCome, all.Members[:1], nil, all.End)
+		keeper.become(t.Context(), nil, all)
+		if got := keeper.lose(t.Context(), all, left); got != left {
+			t.Fatalf("the gang has the reservation %v", got)
+		}
+		if got := keeper.lose(t.Context(), all, nil); got != left {
+			t.Errorf("a part that is lost of the earlier reservation ends the present one: %v is left", got)
+		}
+		keeper.become(t.Context(), all, nil)
+		if got := keeper.room.Of(of.Rank.Key); got != nil {
+			t.Errorf("the gang still has the reservation %v", got)
+		}
+	})
+}

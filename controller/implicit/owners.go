@@ -96,7 +96,7 @@ func wants(s situation) (minimum int32, policy schedulingv1alpha1.SchedulingPoli
 
 // expectedRuntime returns how long the Pods of an owner probably run: by its annotation, else by the Job's
 // activeDeadlineSeconds; nil if unknown. It is an estimate and no limit, because the Job's own controller ends the Job,
-// and the user may raise the deadline.
+// and the user may raise the deadline. A value that is out of range does not count.
 func expectedRuntime(owner *unstructured.Unstructured) *int32 {
 	var fields podgroup.Runtimes
 	if deadline, _, _ := unstructured.NestedFieldNoCopy(owner.Object, "spec", "activeDeadlineSeconds"); untyped.Number(deadline) > 0 {

@@ -58,24 +58,27 @@ func (t *Teller) Run(ctx context.Context) {
 			return
 		case <-time.After(wait):
 		}
-		begun := time.Now()
-		if err := t.tell(ctx, begun.Add(budget)); err != nil && ctx.Err() == nil {
+		computed, err := t.tell(ctx)
+		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Telling pod groups when they will start failed")
 		}
-		wait = max(t.Interval, share*time.Since(begun))
+		wait = max(t.Interval, share*computed)
 	}
 }
 
-// tell computes all starts and writes those that have changed.
-func (t *Teller) tell(ctx context.Context, until time.Time) error {
+// tell computes all starts and writes those that have changed. The result is how long the computation took; writes, for
+// which the API server may take its time, do not count.
+func (t *Teller) tell(ctx context.Context) (computed time.Duration, err error) {
+	begun := time.Now()
 	snapshot, err := t.Snapshot()
 	if err != nil {
-		return err
+		return time.Since(begun), err
 	}
 	t.history.look(snapshot)
 	snapshot.Runs = t.history.runs
-	snapshot.Over = func() bool { return ctx.Err() != nil || time.Now().After(until) }
+	snapshot.Over = func() bool { return ctx.Err() != nil || time.Since(begun) > budget }
 	expected := whatif.ExpectedStarts(snapshot, t.Reserved())
+	computed = time.Since(begun)
 	before, failed := t.reported, make(map[string]error)
 	t.reported = make(map[types.UID]reported)
 	for _, group := range snapshot.Groups {
@@ -98,7 +101,7 @@ func (t *Teller) tell(ctx context.Context, until time.Time) error {
 			t.reported[group.UID] = last
 		}
 	}
-	return errors.Join(slices.Collect(maps.Values(failed))...)
+	return computed, errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
 // write writes into a group when the group is expected to start. The error is nil if the group does not exist any more,

@@ -6,7 +6,6 @@ package served
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -104,10 +103,10 @@ func changeTo(a *APIs, now *APIs) string {
 	}
 	var parts []string
 	if len(come) > 0 {
-		parts = append(parts, "serves "+list(come)+" now, which it did not")
+		parts = append(parts, "serves "+describe(come...)+" now, which it did not")
 	}
 	if len(gone) > 0 {
-		parts = append(parts, "does not serve "+list(gone)+" any more")
+		parts = append(parts, "does not serve "+describe(gone...)+" any more")
 	}
 	return strings.Join(parts, ", and ")
 }
@@ -122,19 +121,4 @@ func followed(a *APIs) []schema.GroupVersionResource {
 		resources = append(resources, deviceTaintRules)
 	}
 	return resources
-}
-
-// list returns the names of resources, sorted by group version.
-func list(resources []schema.GroupVersionResource) string {
-	var parts []string
-	for len(resources) > 0 {
-		version := resources[0].GroupVersion()
-		n := slices.IndexFunc(resources, func(r schema.GroupVersionResource) bool { return r.GroupVersion() != version })
-		if n < 0 {
-			n = len(resources)
-		}
-		parts = append(parts, describe(resources[:n]...))
-		resources = resources[n:]
-	}
-	return strings.Join(parts, "; ")
 }

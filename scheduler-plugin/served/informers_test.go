@@ -13,7 +13,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 )
@@ -62,14 +61,5 @@ func TestKindsThatAreServedComeFromTheAPIServer(t *testing.T) {
 	}
 	if _, err := classes.Get("gpu"); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestResourcesAreNamedInShort(t *testing.T) {
-	got := list([]schema.GroupVersionResource{
-		{Version: "v1", Resource: "nodes"}, {Version: "v1", Resource: "services"}, deviceClasses, resourceSlices,
-	})
-	if want := "nodes, services of v1; deviceclasses, resourceslices of resource.k8s.io/v1"; got != want {
-		t.Errorf("they are %q, want %q", got, want)
 	}
 }

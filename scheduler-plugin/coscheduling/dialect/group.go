@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -137,7 +138,7 @@ func (s *Spec) Equal(other *Spec) bool {
 	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
 		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
 		s.DisruptionMode == other.DisruptionMode && s.Staged == other.Staged && s.Loose == other.Loose && s.Runtime == other.Runtime && s.Halt == other.Halt &&
-		s.PreemptsNobody == other.PreemptsNobody && isSame(s.Priority, other.Priority) && s.Provision.equal(&other.Provision)
+		s.PreemptsNobody == other.PreemptsNobody && ptr.Equal(s.Priority, other.Priority) && s.Provision.equal(&other.Provision)
 }
 
 // Resource returns the resource of the object.
@@ -148,14 +149,6 @@ func (g *Group) Resource() schema.GroupVersionResource {
 // IsHalted reports whether the group's members are not to be placed.
 func (g *Group) IsHalted() bool {
 	return g.Spec.Halt != Halt{}
-}
-
-// isSame reports whether two priorities are equal, or both nil.
-func isSame(a, b *int32) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
 
 func (p *Provision) equal(other *Provision) bool {

@@ -5,7 +5,6 @@ package dialect
 
 import (
 	"cmp"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -107,25 +106,6 @@ func (d Dialect) Lack() string {
 // CRD returns the name of the CustomResourceDefinition of the API's groups.
 func (d Dialect) CRD() string {
 	return d.Resource().GroupResource().String()
-}
-
-// Set is a set of PodGroup APIs. The zero value is empty. Safe for concurrent use.
-type Set struct {
-	bits atomic.Uint32
-}
-
-// Set adds an API to the set, or removes it.
-func (s *Set) Set(d Dialect, in bool) {
-	if in {
-		s.bits.Or(1 << d)
-	} else {
-		s.bits.And(^(uint32(1) << d))
-	}
-}
-
-// Has reports whether an API is in the set.
-func (s *Set) Has(d Dialect) bool {
-	return s.bits.Load()&(1<<d) != 0
 }
 
 // Key identifies a gang. Groups of several APIs with the same name are several gangs.

@@ -14,7 +14,8 @@ import (
 // that was turned on stays on, even if its kind is removed from the cluster: otherwise members of its gangs would be
 // placed one by one. Safe for concurrent use; a nil *Links has only Lockstep's own API.
 type Links struct {
-	on Set
+	// on has a bit for each API that is on.
+	on atomic.Uint32
 	// rulesOn are the rules that are on.
 	rulesOn atomic.Uint32
 	// Asks reports whether a namespace asks for PodGroups for the owners of its Pods. The result is also true while
@@ -26,12 +27,12 @@ type Links struct {
 
 // TurnOn turns a PodGroup API on.
 func (l *Links) TurnOn(d Dialect) {
-	l.on.Set(d, true)
+	l.on.Or(1 << d)
 }
 
 // AreOn reports whether a PodGroup API is on.
 func (l *Links) AreOn(d Dialect) bool {
-	return d == Own || l != nil && l.on.Has(d)
+	return d == Own || l != nil && l.on.Load()&(1<<d) != 0
 }
 
 // Names returns the API groups that are on and have a kind, in order of precedence, and the API groups that are off.

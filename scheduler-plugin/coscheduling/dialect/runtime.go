@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
@@ -46,8 +47,5 @@ func runtimeOf(object metav1.Object, fields podgroup.Runtimes, limited bool) (Ru
 }
 
 func secondsOf(n *int32) time.Duration {
-	if n == nil {
-		return 0
-	}
-	return time.Duration(*n) * time.Second
+	return time.Duration(ptr.Deref(n, 0)) * time.Second
 }

@@ -41,19 +41,6 @@ func (e End) Until(estimates bool) time.Time {
 	return e.Latest
 }
 
-// After returns the end of work that has two parts: the later Latest and the later Probable. Where a value of one part
-// is zero, it is zero in the result.
-func (e End) After(other End) End {
-	return End{Latest: bothBy(e.Latest, other.Latest), Probable: bothBy(e.Probable, other.Probable)}
-}
-
-func bothBy(a, b time.Time) time.Time {
-	if a.IsZero() || b.IsZero() {
-		return time.Time{}
-	}
-	return times.Later(a, b)
-}
-
 // OfGang returns when a gang ends. members are its Pods. The run time counts from the time at which the gang's minimum
 // had started or, if fewer members have started, from now.
 func OfGang(runtime dialect.Runtime, minimum int, members []*corev1.Pod, now time.Time) End {

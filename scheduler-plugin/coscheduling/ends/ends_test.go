@@ -107,17 +107,6 @@ func TestAStartInAnotherCenturyHangsNothing(t *testing.T) {
 	}
 }
 
-// TestWorkOfTwoPartsEndsWithTheLaterOne, and what is unknown of one part is unknown of the whole.
-func TestWorkOfTwoPartsEndsWithTheLaterOne(t *testing.T) {
-	early, late := End{Latest: noon, Probable: noon.Add(-time.Minute)}, End{Latest: noon.Add(time.Hour), Probable: noon}
-	if got := early.After(late); got != late {
-		t.Errorf("it is %v", got)
-	}
-	if got := early.After(End{Probable: noon}); !got.Latest.IsZero() || !got.Probable.Equal(noon) {
-		t.Errorf("it is %v", got)
-	}
-}
-
 func TestWhatEndsByItself(t *testing.T) {
 	tests := map[string]struct {
 		spec corev1.PodSpec

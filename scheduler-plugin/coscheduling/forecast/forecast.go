@@ -231,42 +231,15 @@ func (s *schedule) fits(world *planner.World, sum []int64, gang *Gang) bool {
 		}
 	}
 	if len(gang.Need.Levels) == 0 && len(gang.Need.Classes) == 1 {
-		return hasRoom(world, &gang.Need.Classes[0], gang.Need.Min)
+		return planner.FitsOn(world, gang.Need, s.all)
 	}
 	room := planner.NewRoom(world, gang.Need)
-	if len(gang.Need.Levels) == 0 {
-		room.On(s.all)
-		return room.Fits(true)
-	}
 	for _, nodes := range planner.Candidates(gang.within(world), gang.Need) {
 		if room.On(nodes); room.Fits(true) {
 			return true
 		}
 	}
 	return false
-}
-
-// hasRoom reports whether a world has room for some members of a class.
-func hasRoom(world *planner.World, class *planner.Class, members int) bool {
-	for n := range world.Nodes {
-		if members <= 0 {
-			break
-		}
-		if class.Eligible != nil && !class.Eligible[n] {
-			continue
-		}
-		room := members
-		if class.PerNode > 0 {
-			room = min(room, class.PerNode)
-		}
-		for r, request := range class.Request {
-			if free := world.Nodes[n].Free[r]; request > 0 {
-				room = min(room, int(max(0, free)/request))
-			}
-		}
-		members -= room
-	}
-	return members <= 0
 }
 
 // atLeast returns a lower bound of how much of a resource a gang takes: its minimum times the request of a member. It
@@ -309,9 +282,10 @@ func (s *schedule) place(world *planner.World, gang *Gang) ([]Take, bool) {
 // reservation is the reservation of the first gang that does not fit.
 type reservation struct {
 	gang int
-	// at is when the gang gets its room, Never if unknown. spare is what is then free beside the gang.
-	at    time.Duration
-	spare *planner.World
+	// at is when the gang gets its room, Never if unknown. then is the world at that time, with the gang; nil if the time
+	// is unknown.
+	at   time.Duration
+	then *schedule
 }
 
 // reserve returns the reservation of a gang.
@@ -323,7 +297,7 @@ func (s *schedule) reserve(gangs []Gang, of int) *reservation {
 	then := &schedule{now: s.now, world: s.world.Clone(), sum: slices.Clone(s.sum), ends: s.ends}
 	then.endUntil(at)
 	then.change(takes, -1)
-	return &reservation{gang: of, at: at, spare: then.world}
+	return &reservation{gang: of, at: at, then: then}
 }
 
 // refusal is what gangs that did not fit at a moment have in common.
@@ -344,13 +318,13 @@ func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *r
 		}
 		gang := &gangs[i]
 		as := refusal{need: gang.Need}
-		if head != nil && head.gang != i && head.spare != nil {
+		if head != nil && head.gang != i && head.then != nil {
 			as.outlasts = gang.Runs == Never || times.Sum(s.now, gang.Runs) > head.at
 		}
 		world := s.world
 		if as.outlasts && !refused[as] {
 			if beside == nil {
-				beside = both(s.world, head.spare)
+				beside = both(s.world, head.then.world)
 			}
 			world = beside
 		}
@@ -359,7 +333,7 @@ func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *r
 				s.begin(gang, takes)
 				starts[i], beside = startOf(s.now, takes), nil
 				if as.outlasts {
-					take(head.spare, takes)
+					head.then.change(takes, -1)
 				}
 				if head != nil && head.gang == i {
 					head = nil
@@ -373,7 +347,7 @@ func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *r
 		if head == nil {
 			head, beside = s.reserve(gangs, i), nil
 			clear(refused)
-			if head.spare == nil {
+			if head.then == nil {
 				head = nil // unknown start: this gang delays no other
 				refused[as] = true
 			}
@@ -391,13 +365,4 @@ func both(a, b *planner.World) *planner.World {
 		}
 	}
 	return least
-}
-
-// take takes room from a world.
-func take(world *planner.World, takes []Take) {
-	for _, t := range takes {
-		for r, amount := range t.Amount {
-			world.Nodes[t.Node].Free[r] -= amount
-		}
-	}
 }

@@ -90,9 +90,6 @@ func lack(found *survey, short planner.Shortfall, members string) string {
 // explainRestAbove returns why members above the minimum were left out of a placement.
 func explainRestAbove(v *verification, rest int) string {
 	message := fmt.Sprintf("no room for %d more members above the minimum", rest)
-	if v.found.world == nil {
-		return message
-	}
 	index := make(map[string]int, len(v.found.world.Nodes))
 	for n := range v.found.world.Nodes {
 		index[v.found.world.Nodes[n].Name] = n
@@ -103,23 +100,14 @@ func explainRestAbove(v *verification, rest int) string {
 			classOf[pod] = c
 		}
 	}
-	world := &planner.World{Resources: v.found.world.Resources, Nodes: slices.Clone(v.found.world.Nodes)}
-	gang := *v.found.gang
+	world, gang := v.found.world.Clone(), *v.found.gang
 	gang.Classes = slices.Clone(gang.Classes)
-	changed := make(map[int]bool)
 	for _, p := range v.placements {
-		c, known := classOf[p.Pod]
-		n, exists := index[p.Node]
-		if !known || !exists {
-			continue
+		class, free := &gang.Classes[classOf[p.Pod]], world.Nodes[index[p.Node]].Free
+		for r, request := range class.Request {
+			free[r] -= request
 		}
-		if !changed[n] {
-			changed[n], world.Nodes[n].Free = true, slices.Clone(world.Nodes[n].Free)
-		}
-		for r, request := range gang.Classes[c].Request {
-			world.Nodes[n].Free[r] -= request
-		}
-		gang.Classes[c].Count--
+		class.Count--
 	}
 	return message + lackOfOne(v.found, world, &gang)
 }

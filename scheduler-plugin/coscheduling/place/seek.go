@@ -68,37 +68,35 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	}
 	longAgo := s.cluster.Now().Add(-brokenPatience)
 	mayTakeOfBroken := s.gang.First && s.gang.MayPreempt && s.gang.Broken() && s.gang.Since.Before(longAgo)
-	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, mayPreemptOverrun(s), s.gang.First} {
-		if may {
+	ways := []struct {
+		may         bool
+		prey        func() prey
+		evenWithout bool // also if all victims are ending already
+		whose       string
+	}{
+		{s.gang.MayPreempt, func() prey { return outranked(s.gang.Rank) }, before != nil, "of lower priority"},
+		// Gangs behind may also be short of members, and wait for this gang's room while this gang waits for theirs.
+		{mayTakeOfBroken, func() prey { return brokenBehind(s.gang.Rank, longAgo) }, false, "of gangs that are behind it and have lost members too"},
+		{mayPreemptOverrun(s), func() prey { return overrunWork(s) }, false, "that run longer than their estimates"},
+	}
+	if s.gang.First {
+		s.left++
+	}
+	for _, way := range ways {
+		if way.may {
 			s.left++
 		}
 	}
-	if s.gang.MayPreempt {
-		found, err := s.findSpace(ctx, outranked(s.gang.Rank), before != nil)
+	for _, way := range ways {
+		if !way.may {
+			continue
+		}
+		found, err := s.findSpace(ctx, way.prey(), way.evenWithout)
 		if err != nil {
 			return err
 		}
-		if found != nil && (len(found.victims) > 0 || before != nil || !s.gang.First) {
-			return s.reserve(found, before, "of lower priority", out)
-		}
-	}
-	if mayTakeOfBroken {
-		// Gangs behind may also be short of members, and wait for this gang's room while this gang waits for theirs.
-		found, err := s.findSpace(ctx, brokenBehind(s.gang.Rank, longAgo), false)
-		if err != nil {
-			return err
-		}
-		if found != nil && len(found.victims) > 0 {
-			return s.reserve(found, before, "of gangs that are behind it and have lost members too", out)
-		}
-	}
-	if mayPreemptOverrun(s) {
-		found, err := s.findSpace(ctx, overrunWork(s), false)
-		if err != nil {
-			return err
-		}
-		if found != nil && len(found.victims) > 0 {
-			return s.reserve(found, before, "that run longer than their estimates", out)
+		if found != nil && (len(found.victims) > 0 || way.evenWithout || !s.gang.First) {
+			return s.reserve(found, before, way.whose, out)
 		}
 	}
 	if (s.gang.MayPreempt || s.gang.First) && s.wantsDevices {
@@ -235,22 +233,18 @@ func (s *seeker) findInTime(ctx context.Context) (found *space, all *pool, err e
 	if found, err = s.findByPacking(ctx, all, until); found != nil || err != nil {
 		return found, all, err
 	}
-	for n := soonest; n < len(all.soon); n *= 8 {
-		if found, err = s.search(ctx, all.first(n, nil), until, true); found != nil || err != nil {
+	for n := soonest; ; n *= 8 {
+		found, err = s.search(ctx, all.first(n, nil), until, true)
+		if found != nil || err != nil || n >= len(all.soon) {
 			return found, all, err
 		}
 	}
-	found, err = s.search(ctx, all.first(len(all.soon), nil), until, true)
-	return found, all, err
 }
 
 // findByPacking searches by packing among the Pods that end first: as many as have to end until the gang fits, at least
 // soonest, and more if the plugins reject the choices. Only nodes that have room for a member when these Pods have
 // ended can help, which are few if the Pods are many.
 func (s *seeker) findByPacking(ctx context.Context, pool *pool, until deadline) (found *space, err error) {
-	if s.found == nil || s.found.world == nil {
-		return nil, nil
-	}
 	shadow := newShadow(s.found, pool)
 	shortest, fits := shadow.shortest()
 	for n := max(soonest, shortest); fits && n < 8*len(pool.soon); n *= 8 {

@@ -113,11 +113,7 @@ func (s *survey) print(nodes []fwk.NodeInfo) uint64 {
 	}
 	blind := isBlind(s.classes)
 	for n := range s.world.Nodes {
-		node, holds := &s.world.Nodes[n], false
-		for c, class := range s.classes {
-			holds = holds || class.fits[n] && !exceeds(s.gang.Classes[c].Request, node.Free)
-		}
-		if holds {
+		if node := &s.world.Nodes[n]; planner.Holds(s.world, s.gang, n) {
 			_, _ = io.WriteString(h, node.Name)
 			add(node.Free...)
 		}
@@ -126,14 +122,4 @@ func (s *survey) print(nodes []fwk.NodeInfo) uint64 {
 		}
 	}
 	return h.Sum64()
-}
-
-// exceeds reports whether a request is larger than what is free.
-func exceeds(request, free []int64) bool {
-	for r := range request {
-		if request[r] > free[r] {
-			return true
-		}
-	}
-	return false
 }

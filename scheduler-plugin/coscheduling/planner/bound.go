@@ -16,15 +16,7 @@ func Exceeds(world *World, gang *Gang, nodes []int) bool {
 	total := 0
 	for i := range gang.Classes {
 		c := &gang.Classes[i]
-		for _, n := range nodes {
-			if most[i] >= c.Count {
-				break
-			}
-			if c.eligible(n) {
-				most[i] += min(c.slots(world.Nodes[n].Free), c.Count)
-			}
-		}
-		most[i] = min(most[i], c.Count)
+		most[i] = c.heldBy(world, nodes, c.Count)
 		roles[c.Role] += most[i]
 		total += most[i]
 	}

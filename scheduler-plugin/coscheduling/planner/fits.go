@@ -21,26 +21,25 @@ func FitsOn(world *World, gang *Gang, nodes []int) bool {
 		return false
 	}
 	if len(gang.Classes) == 1 {
-		return room(world, gang, nodes) >= needed(gang)
+		enough := needed(gang)
+		return gang.Classes[0].heldBy(world, nodes, enough) >= enough
 	}
 	_, ok := pack(world, gang, nodes)
 	return ok
 }
 
-// room returns how many members of a gang of one class the nodes hold, but at most as many as the minima need. The
-// result is exact.
-func room(world *World, gang *Gang, nodes []int) int {
-	class, enough := &gang.Classes[0], needed(gang)
-	n := 0
+// heldBy returns how many members of the class the nodes hold without other members, but at most `enough`.
+func (c *Class) heldBy(world *World, nodes []int, enough int) int {
+	held := 0
 	for _, node := range nodes {
-		if n >= enough {
+		if held >= enough {
 			break
 		}
-		if class.eligible(node) {
-			n += min(class.slots(world.Nodes[node].Free), enough)
+		if c.eligible(node) {
+			held += min(c.slots(world.Nodes[node].Free), enough)
 		}
 	}
-	return n
+	return min(held, enough)
 }
 
 // Holds reports whether a node has room for a member of any class.

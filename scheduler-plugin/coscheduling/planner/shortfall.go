@@ -3,11 +3,7 @@
 
 package planner
 
-import (
-	"fmt"
-	"math"
-	"strings"
-)
+import "math"
 
 // Shortfall says why a Gang has no Plan.
 type Shortfall struct {
@@ -104,17 +100,4 @@ func (s *Shortfall) blame(world *World, p *packing, class, left int) {
 			s.Missing = int64(left-room[r]) * request
 		}
 	}
-}
-
-// String returns the shortfall as one sentence, without units.
-func (s Shortfall) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d members could be placed", s.Placed, s.Needed)
-	if s.Domain != "" {
-		fmt.Fprintf(&b, " in the best domain, %s=%s", s.Key, s.Domain)
-	}
-	if s.Resource != "" {
-		fmt.Fprintf(&b, "; %d more %s needed", s.Missing, s.Resource)
-	}
-	return b.String()
 }

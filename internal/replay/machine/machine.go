@@ -143,7 +143,16 @@ func (p *player) Started(_ context.Context, job int) {
 			pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
 		})
 	}
+	p.tidy()
+}
+
+// remembered is for how long the API server remembers changes: longer than a watch may last without an event.
+const remembered = time.Hour
+
+// tidy has the API server forget what nobody asks for.
+func (p *player) tidy() {
 	p.server.ClearJournal()
+	p.server.DropBefore(time.Now().Add(-remembered))
 }
 
 // observe records each Pod that gets a node. The API server holds its lock during the call.
@@ -188,7 +197,7 @@ func (p *player) End(_ context.Context, job int) {
 	for i := range p.jobs[job].Pods {
 		apiserver.Remove[corev1.Pod](p.server, namespace, podName(job, i))
 	}
-	p.server.ClearJournal()
+	p.tidy()
 }
 
 // Create makes a job's PodGroup and Pods.
@@ -219,7 +228,7 @@ func (p *player) Create(_ context.Context, number int) {
 			Status: corev1.PodStatus{Phase: corev1.PodPending},
 		})
 	}
-	p.server.ClearJournal()
+	p.tidy()
 }
 
 func (p *player) addNodes(nodes workload.Nodes) {

@@ -285,6 +285,24 @@ func TestAWatchFromAForgottenVersionExpires(t *testing.T) {
 	})
 }
 
+// TestWhatIsDroppedWasSeen: a watch that is behind still gets all of it.
+func TestWhatIsDroppedWasSeen(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *apiserver.Server) {
+		process := server.Process("controller")
+		behind, prompt := follow(t, podInformer(t, process)), follow(t, podInformer(t, server.Process("other")))
+		process.Hold("pods")
+		apiserver.Add(server, newPod("a"))
+		prompt.saw("added a")
+		server.DropBefore(time.Now())
+		process.ReleaseAll("pods")
+		behind.saw("added a")
+		server.DropBefore(time.Now())
+		apiserver.Remove[corev1.Pod](server, namespace, "a")
+		behind.saw("deleted a")
+		prompt.saw("deleted a")
+	})
+}
+
 func TestOldStatesAreGoodEnoughForWhoSaysSo(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *apiserver.Server) {
 		apiserver.Add(server, newPod("a"))

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -159,6 +160,38 @@ func (s *Server) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table(resource).forgotten = s.version
+}
+
+// DropBefore drops what the server remembers of changes before a time, unless a watch has still to send them. A watch from
+// an earlier version then has to list again, and the server can't be restored to one. A server that runs for long would
+// fill the memory otherwise.
+func (s *Server) DropBefore(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tables {
+		n, _ := slices.BinarySearchFunc(t.log, at, func(e event, at time.Time) int { return e.at.Compare(at) })
+		for w := range t.watches {
+			n = min(n, w.next)
+		}
+		for _, p := range s.processes {
+			if limit, held := p.limits[t]; held {
+				n = min(n, limit)
+			}
+		}
+		if n == 0 || 2*n < len(t.log) { // moving the rest would take longer than it is worth
+			continue
+		}
+		t.forgotten = max(t.forgotten, t.log[n-1].version)
+		t.log = slices.Delete(t.log, 0, n)
+		for w := range t.watches {
+			w.next -= n
+		}
+		for _, p := range s.processes {
+			if _, held := p.limits[t]; held {
+				p.limits[t] -= n
+			}
+		}
+	}
 }
 
 // Restore resets the server to its state at a version, like an etcd that is restored from a backup. All watches end,

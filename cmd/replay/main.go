@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"testing"
 
 	"k8s.io/klog/v2"
@@ -25,6 +26,7 @@ func main() {
 	}
 	klog.LogToStderr(false) // The scheduler logs at virtual times. What it decides is in the figures.
 	klog.SetOutput(io.Discard)
+	debug.SetGCPercent(400) // A replay makes much garbage and keeps little: this saves a fifth of its time.
 	always := func(_, _ string) (bool, error) { return true, nil }
 	testing.Main(always, []testing.InternalTest{{Name: "lockstep-replay", F: func(t *testing.T) {
 		if err := newCommand(t).Execute(); err != nil {

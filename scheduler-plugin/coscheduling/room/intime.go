@@ -35,7 +35,7 @@ type progress struct {
 	// begun is when the gang's first reservation began, in an unbroken series.
 	begun time.Time
 	// seen is when the gang had its last cycle. held is how long the gang's room had been idle by then, as a sum over
-	// the members.
+	// the members, while no other work could use it.
 	seen time.Time
 	held time.Duration
 }
@@ -130,7 +130,10 @@ func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now ti
 		next = stays
 	}
 	if next != nil {
-		next.begun, next.held = r.begun, times.Sum(r.held, r.idle(nodes, now))
+		next.begun, next.held = r.begun, r.held
+		if !r.hasGap() {
+			next.held = times.Sum(r.held, r.idle(nodes, now))
+		}
 		if other != nil {
 			next.Gang = other.Gang
 		}
@@ -181,14 +184,18 @@ func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
 	return time.Duration(idle) * now.Sub(r.seen)
 }
 
+// hasGap reports whether there is time until the gang needs its room, so that short work may use the room.
+func (r *Reservation) hasGap() bool { return r.From.After(r.seen) }
+
 // leastHold is for how long any gang may keep its reserved room idle; see MayHold.
 const leastHold = 10 * time.Minute
 
-// MayHold reports whether the room may be kept longer. A gang may keep nodes idle for as long as it runs, or as it had
-// waited when the reservation began, or for leastHold, whichever is longest. `runs` is 0 if the run time is unknown.
-// `since` is when the gang began to wait.
+// MayHold reports whether the room may be kept longer. It may as long as short work may use it. Otherwise, because what
+// the gang waits for may never end, the gang may keep nodes idle for as long as it runs, or as it had waited when the
+// reservation began, or for leastHold, whichever is longest. `runs` is 0 if the run time is unknown. `since` is when the
+// gang began to wait.
 func (r *Reservation) MayHold(runs time.Duration, since time.Time) bool {
-	return r.held/time.Duration(max(1, len(r.Members))) <= max(runs, r.begun.Sub(since), leastHold)
+	return r.hasGap() || r.held/time.Duration(max(1, len(r.Members))) <= max(runs, r.begun.Sub(since), leastHold)
 }
 
 // MayBegin reports whether a gang may have a reservation in time after it has waited for a time. A gang whose run time

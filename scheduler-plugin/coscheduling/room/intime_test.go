@@ -190,6 +190,31 @@ func TestAReservationKeepsNoMoreIdleThanItsGangWillUse(t *testing.T) {
 	}
 }
 
+// TestAReservationThatOthersMayUseUntilAKnownTimeIsKept: the job that the gang waits for ends in an hour, by then in
+// another one, and so on.
+func TestAReservationThatOthersMayUseUntilAKnownTimeIsKept(t *testing.T) {
+	job := coresOn(t, "a", "job", 1)
+	nodes := cluster{"a": nodeWith("a", amounts{cpu: "2"}, job...)}
+	inAnHour := func(now time.Time) Ends { return Ends{job[0].Pod.UID: now.Add(time.Hour)} }
+	now := noon
+	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), inAnHour(now), nodes, now)
+	for range 1000 {
+		now = now.Add(time.Minute)
+		if r = r.Renewed(nil, inAnHour(now), nodes, now); !r.MayHold(time.Minute, noon) {
+			t.Fatalf("after %v the gang may not hold its room for longer", now.Sub(noon))
+		}
+	}
+	// When nobody knows any more when the job ends, the nodes may be idle for ten minutes.
+	r = r.Renewed(nil, someTime(job), nodes, now)
+	for range 11 {
+		now = now.Add(2 * time.Minute)
+		r = r.Renewed(nil, someTime(job), nodes, now)
+	}
+	if r.MayHold(time.Minute, noon) {
+		t.Errorf("the gang may still hold its room")
+	}
+}
+
 // TestALargeGangThatRunsForLongMayHaveRoomReserved: all of its members together run for centuries.
 func TestALargeGangThatRunsForLongMayHaveRoomReserved(t *testing.T) {
 	nodes := cluster{"a": nodeWith("a", amounts{cpu: "40"})}

@@ -17,6 +17,14 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
+// Verb returns a verb in the form for n: one if n is 1, else many.
+func Verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // Cut returns the beginning of a text: at most `most` bytes, and no half character, which JSON could not store.
 func Cut(text string, most int) string {
 	if len(text) <= most {

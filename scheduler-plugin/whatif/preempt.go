@@ -63,7 +63,7 @@ func preempt(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, 
 		return
 	}
 	answer.Unknown = append(answer.Unknown, "PodDisruptionBudgets are not taken into account: victims may be others")
-	answer.Message += fmt.Sprintf("; there is room if %s of lower priority %s evicted", text.Counted(len(chosen), "Pod"), isOrAre(len(chosen)))
+	answer.Message += fmt.Sprintf("; there is room if %s of lower priority %s evicted", text.Counted(len(chosen), "Pod"), text.Verb(len(chosen), "is", "are"))
 	showAfter(s, answer, empty, p, chosen, &least)
 }
 
@@ -129,11 +129,4 @@ func preyOf(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *
 // goesWhole reports whether all members have to go together with a needed member.
 func (g *gang) goesWhole() bool {
 	return g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod || !g.isPlaced()
-}
-
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }

@@ -245,7 +245,7 @@ func describe(answer *answers.Simulation) string {
 	case o.Resource != "":
 		fmt.Fprintf(&b, "; they need %s more %s", o.Missing, o.Resource)
 		if o.Offering < o.Nodes {
-			fmt.Fprintf(&b, ", and only %d of %s %s any", o.Offering, text.Counted(o.Nodes, "node"), hasOrHave(o.Offering))
+			fmt.Fprintf(&b, ", and only %d of %s %s any", o.Offering, text.Counted(o.Nodes, "node"), text.Verb(o.Offering, "has", "have"))
 		}
 	}
 	if isFutile(answer) && o.TooLarge == nil && o.Offering > 0 {
@@ -275,13 +275,6 @@ func isFutile(answer *answers.Simulation) bool {
 	return answer.Obstacle != nil && answer.Obstacle.RoomIfEmpty < answer.Needed
 }
 
-func hasOrHave(n int) string {
-	if n == 1 {
-		return "has"
-	}
-	return "have"
-}
-
 // incomplete returns a line on how many members a gang lacks.
 func incomplete(g *gang) string {
 	least, roles := g.minima()
@@ -304,7 +297,7 @@ func incomplete(g *gang) string {
 func gates(g *gang) string {
 	var others string
 	if n := len(g.ending); n > 0 {
-		others = fmt.Sprintf("; %d more %s ending", n, isOrAre(n))
+		others = fmt.Sprintf("; %d more %s ending", n, text.Verb(n, "is", "are"))
 	}
 	if len(g.gated) > 0 {
 		others += fmt.Sprintf("; %d more wait for their scheduling gates", len(g.gated))

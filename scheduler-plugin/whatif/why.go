@@ -117,19 +117,12 @@ func (w *reasoning) containers() bool {
 		return counts[reason]
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int { return rank(b) - rank(a) })
-	top := first[reasons[0]]
+	top, n := first[reasons[0]], counts[reasons[0]]
 	for _, reason := range reasons {
 		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(counts[reason], "task"), reason))
 	}
 	return w.say(answers.ReasonContainers, hints[top.Reason], "%s", strings.TrimSuffix(fmt.Sprintf(
-		"all that is needed has a node, and %s: %s, such as %s: %s", waits(counts[top.Reason]), top.Reason, top.Pod, top.Message), ": "))
-}
-
-func waits(n int) string {
-	if n == 1 {
-		return "1 task waits"
-	}
-	return fmt.Sprintf("%d tasks wait", n)
+		"all that is needed has a node, and %s %s: %s, such as %s: %s", text.Counted(n, "task"), text.Verb(n, "waits", "wait"), top.Reason, top.Pod, top.Message), ": "))
 }
 
 // Hint returns what to do next if a container waits for the given reason, "" if nothing is known.
@@ -166,10 +159,10 @@ func (w *reasoning) placed() bool {
 	if !w.gang.isPlaced() {
 		return false
 	}
-	if len(w.gang.waiting) > 0 {
+	if n := len(w.gang.waiting); n > 0 {
 		w.place()
-		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s above the minimum: %s",
-			waitsAs(len(w.gang.waiting)), w.answer.Place.Message))
+		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s %s above the minimum: %s",
+			text.Counted(n, "member"), text.Verb(n, "waits", "wait"), w.answer.Place.Message))
 		if said := saidOf(w.gang.waiting[0]); said != "" {
 			w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+said)
 		}
@@ -186,13 +179,6 @@ func saidOf(pod *corev1.Pod) string {
 		}
 	}
 	return ""
-}
-
-func waitsAs(n int) string {
-	if n == 1 {
-		return "1 member waits"
-	}
-	return fmt.Sprintf("%d members wait", n)
 }
 
 // said returns the reason and message with which the scheduler last said why the gang is not placed.
@@ -235,7 +221,7 @@ func (w *reasoning) room() bool {
 	ahead := slices.IndexFunc(inOrder(w.all), func(g *gang) bool { return g == w.gang })
 	w.answer.Ahead = &ahead
 	if ahead > 0 {
-		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s in the queue ahead of it", areAhead(ahead)))
+		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s %s in the queue ahead of it", text.Counted(ahead, "gang"), text.Verb(ahead, "is", "are")))
 	}
 	w.expectedStart()
 	if _, said := w.said(); said != "" {
@@ -266,13 +252,6 @@ func (w *reasoning) quote() bool {
 		return w.say(cmp.Or(answers.Reason(reason), answers.ReasonNotEnoughResources), nextStep(nil), "the scheduler has said: %s", said)
 	}
 	return w.say(answers.ReasonUnknown, "ask a user with the right to list nodes and the Pods of all namespaces", "the gang waits, and you may not read enough to tell why")
-}
-
-func areAhead(n int) string {
-	if n == 1 {
-		return "1 gang is"
-	}
-	return fmt.Sprintf("%d gangs are", n)
 }
 
 // place adds where the waiting members would go.

@@ -14,30 +14,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Queue is the waiting gangs, in the order in which they are tried.
-type Queue struct {
-	snapshot *Snapshot
-	gangs    []*gang
-	expected map[dialect.Key]Expected
-}
-
-// QueueOf returns the queue of a Snapshot.
-func QueueOf(s *Snapshot) Queue {
-	all := gangs(s)
-	return Queue{s, inOrder(all), expectedStarts(s, all, nil)}
-}
-
-// Order returns the queue of a Snapshot as one user may see it; see Queue.SeenBy.
+// Order returns the waiting gangs of a Snapshot, in the order in which they are tried, as one user may see them. mayRead
+// reports whether the user may read a gang. Other gangs are only counted.
 func Order(s *Snapshot, mayRead func(key dialect.Key) bool) answers.Queue {
-	return QueueOf(s).SeenBy(mayRead)
-}
-
-// SeenBy returns the queue as one user may see it. mayRead reports whether the user may read a gang. Other gangs are
-// only counted.
-func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Queue {
-	s := q.snapshot
+	all := gangs(s)
+	expected := expectedStarts(s, all, nil)
 	answer := answers.Queue{Gangs: []answers.Waiting{}, Unknown: s.Lacks}
-	for i, g := range q.gangs {
+	for i, g := range inOrder(all) {
 		key := g.group.Key
 		if len(answer.Gangs) == answers.MaxQueue || !mayRead(key) {
 			answer.Others++
@@ -47,7 +30,7 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Queue {
 			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members)}
 		reason, message := said(s, g)
 		waiting.Reason = cmp.Or(message, reason)
-		waiting.ExpectedStart = tellStart(s, g, q.expected, mayRead)
+		waiting.ExpectedStart = tellStart(s, g, expected, mayRead)
 		answer.Gangs = append(answer.Gangs, waiting)
 	}
 	return answer

@@ -60,7 +60,7 @@ func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.
 	if len(selectors) == 0 && len(values) == 0 || len(selectors)*len(pods) > maxMatches {
 		return texts, nil
 	}
-	names, compared := selectors.sorted(), sets.List(values)
+	names, compared := slices.Sorted(maps.Keys(selectors)), sets.List(values)
 	for i, pod := range pods {
 		var text strings.Builder
 		for _, name := range names {
@@ -147,14 +147,4 @@ func terms(pod *corev1.Pod) []corev1.PodAffinityTerm {
 		all = append(all, preferred.PodAffinityTerm)
 	}
 	return all
-}
-
-// sorted returns the texts of the selectors, sorted.
-func (s selectors) sorted() []string {
-	names := make([]string, 0, len(s))
-	for name := range s {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

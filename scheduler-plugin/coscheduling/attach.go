@@ -206,15 +206,6 @@ func claims(apis configv1alpha1.PodGroupAPIs) func(dialect.Dialect) bool {
 	}
 }
 
-// tiersOf converts the configured tiers of a network topology.
-func tiersOf(given []configv1alpha1.Tier) []dialect.Tier {
-	tiers := make([]dialect.Tier, len(given))
-	for i, tier := range given {
-		tiers[i] = dialect.Tier{Number: tier.Tier, Name: tier.Name, Key: tier.Key}
-	}
-	return tiers
-}
-
 // groupClients returns clients for Lockstep's PodGroups and for those of other projects, made from the scheduler's
 // configuration.
 func groupClients(of *restclient.Config) (schedulingclient.Interface, dynamic.Interface, error) {

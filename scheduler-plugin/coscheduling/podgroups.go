@@ -49,7 +49,7 @@ func (w *watcher) kinds(of configv1alpha1.PodGroupAPIs) []*kind {
 		{watcher: w, dialect: dialect.Own, mode: configv1alpha1.PodGroupAPIOn, read: reading(dialect.FromOwn)},
 		{watcher: w, dialect: dialect.Native, mode: of.Native.Mode, off: nativeOff(), read: reading(dialect.FromNative)},
 		{watcher: w, dialect: dialect.SchedulerPlugins, mode: of.SchedulerPlugins.Mode, read: reading(dialect.FromSchedulerPlugins)},
-		{watcher: w, dialect: dialect.Volcano, mode: of.Volcano.Mode, profile: volcanoProfile, read: reading(dialect.FromVolcano(tiersOf(of.Volcano.Tiers)))},
+		{watcher: w, dialect: dialect.Volcano, mode: of.Volcano.Mode, profile: volcanoProfile, read: reading(dialect.FromVolcano(of.Volcano.Tiers))},
 	}
 }
 

@@ -10,31 +10,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/internal/untyped"
 )
 
-// Tier is a tier of Volcano's network topology, as labels of nodes.
-type Tier struct {
-	// Number is the tier's number: the higher it is, the farther apart the nodes of one domain are. Name is the tier's
-	// name, if any.
-	Number int32
-	Name   string
-	// Key is a node label. Its value is the same on all nodes of one domain of the tier.
-	Key string
-}
-
 // topologyOfVolcano returns the topology constraints for a group's networkTopology. obstacle is the reason why the gang
 // can't be placed if no node label is configured for the tier that it asks for, else "".
-func topologyOfVolcano(object map[string]any, tiers []Tier) (topology []schedulingv1alpha1.TopologyConstraint, obstacle string) {
+func topologyOfVolcano(object map[string]any, tiers []configv1alpha1.Tier) (topology []schedulingv1alpha1.TopologyConstraint, obstacle string) {
 	asked, found, err := unstructured.NestedFieldNoCopy(object, "spec", "networkTopology")
 	fields, ok := asked.(map[string]any)
 	if err != nil || !found || !ok {
 		return nil, ""
 	}
 	if fields["mode"] == "soft" {
-		widestFirst := slices.SortedFunc(slices.Values(tiers), func(a, b Tier) int { return -cmp.Compare(a.Number, b.Number) })
+		widestFirst := slices.SortedFunc(slices.Values(tiers), func(a, b configv1alpha1.Tier) int { return -cmp.Compare(a.Tier, b.Tier) })
 		for _, tier := range widestFirst {
 			topology = append(topology, schedulingv1alpha1.TopologyConstraint{Key: tier.Key, Mode: schedulingv1alpha1.TopologyPreferred})
 		}
@@ -72,11 +63,11 @@ func tierIn(fields map[string]any) (wanted wantedTier, limited bool) {
 	return wantedTier{}, false
 }
 
-func (w wantedTier) is(tier Tier) bool {
+func (w wantedTier) is(tier configv1alpha1.Tier) bool {
 	if w.name != "" {
 		return tier.Name == w.name
 	}
-	return tier.Number == w.number
+	return tier.Tier == w.number
 }
 
 // String returns the name, or the number.

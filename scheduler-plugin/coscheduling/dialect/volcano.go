@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
@@ -34,7 +35,7 @@ const maxConditions = 20
 // FromVolcano returns a function that converts Volcano's PodGroups to Groups. tiers are the node labels for the tiers
 // of Volcano's HyperNodes. Invalid fields are treated as missing. As in Volcano, the minima of roles are ignored if
 // their sum is more than minMember.
-func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
+func FromVolcano(tiers []configv1alpha1.Tier) func(object *unstructured.Unstructured) *Group {
 	return func(object *unstructured.Unstructured) *Group {
 		group := fromVolcano(object)
 		var obstacle string

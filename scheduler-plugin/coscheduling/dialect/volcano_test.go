@@ -14,13 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // testTiers have labels for two of the tiers of a network.
-var testTiers = []Tier{{Number: 1, Name: "leaf", Key: "rack"}, {Number: 2, Key: "spine"}}
+var testTiers = []configv1alpha1.Tier{{Tier: 1, Name: "leaf", Key: "rack"}, {Tier: 2, Key: "spine"}}
 
 // volcanoGroup is a group of Volcano's with a spec and a status.
 func volcanoGroup(t *testing.T, spec, status string) *Group {

@@ -134,19 +134,13 @@ func haltOf(object *unstructured.Unstructured) Halt {
 
 // numberIn returns a number in an object, 0 if there is no valid one.
 func numberIn(object *unstructured.Unstructured, path ...string) int32 {
-	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
-	if err != nil || !found {
-		return 0
-	}
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 	return untyped.Number(value)
 }
 
 // resourcesIn returns a list of resources in an object, nil if there is none.
 func resourcesIn(object *unstructured.Unstructured, path ...string) provision.Amounts {
-	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
-	if err != nil || !found {
-		return nil
-	}
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 	list, _ := value.(map[string]any)
 	return provision.Read(list)
 }

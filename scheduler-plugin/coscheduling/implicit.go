@@ -18,12 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-const (
-	// byImplicitGroup is the index of Pods by the PodGroup that lockstep-controller makes for their owner.
-	byImplicitGroup = "lockstep.implicit"
-	// byNamespace is the index, by namespace, of Pods that may get an implicit PodGroup.
-	byNamespace = "lockstep.owned"
-)
+// byImplicitGroup is the index of Pods that may get an implicit PodGroup; see implicitGroupOf.
+const byImplicitGroup = "lockstep.implicit"
 
 // grouping makes Pods members of implicit gangs, by rules. For some owners lockstep-controller makes the PodGroup (ADR
 // 69). As the PodGroup's name can be computed from the Pod's labels, the Pod waits for it like for any PodGroup that is
@@ -44,7 +40,7 @@ func (g *grouping) start(rules []configv1alpha1.GroupingRule) ([]cache.DoneCheck
 	}
 	g.namespaces = g.handle.SharedInformerFactory().Core().V1().Namespaces().Informer()
 	g.links.Asks = g.asks
-	if err := g.pods.AddIndexers(cache.Indexers{byImplicitGroup: implicitGroupOf, byNamespace: ownedIn}); err != nil {
+	if err := g.pods.AddIndexers(cache.Indexers{byImplicitGroup: implicitGroupOf}); err != nil {
 		return nil, fmt.Errorf("indexing Pods: %w", err)
 	}
 	namespaces, err := g.namespaces.AddEventHandler(handlers(g.setNamespace, g.updateNamespace, func(*corev1.Namespace) {}))
@@ -58,21 +54,12 @@ func (g *grouping) start(rules []configv1alpha1.GroupingRule) ([]cache.DoneCheck
 	return []cache.DoneChecker{namespaces.HasSyncedChecker()}, nil
 }
 
-// implicitGroupOf indexes Pods by the first group that may be made for their owner.
+// implicitGroupOf indexes Pods by the first group that may be made for their owner, as namespace/name, and by that
+// group's namespace.
 func implicitGroupOf(object any) ([]string, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		if first, _ := podgroup.ImplicitOf(pod); first != nil {
-			return []string{cache.NewObjectName(pod.Namespace, first.Name(pod)).String()}, nil
-		}
-	}
-	return nil, nil
-}
-
-// ownedIn indexes Pods that may get an implicit PodGroup, by namespace.
-func ownedIn(object any) ([]string, error) {
-	if pod, ok := object.(*corev1.Pod); ok {
-		if first, _ := podgroup.ImplicitOf(pod); first != nil {
-			return []string{pod.Namespace}, nil
+			return []string{pod.Namespace, cache.NewObjectName(pod.Namespace, first.Name(pod)).String()}, nil
 		}
 	}
 	return nil, nil
@@ -100,7 +87,7 @@ func (g *grouping) conclude() {
 	g.listed.Store(true)
 	for _, namespace := range g.namespaces.GetStore().List() {
 		if ns, ok := namespace.(*corev1.Namespace); ok && !hasLabel(ns) {
-			g.settleAll(byNamespace, ns.Name)
+			g.settleAll(ns.Name)
 		}
 	}
 }
@@ -108,35 +95,35 @@ func (g *grouping) conclude() {
 // setNamespace handles a new namespace. Its Pods waited until now.
 func (g *grouping) setNamespace(ns *corev1.Namespace) {
 	if !hasLabel(ns) && g.listed.Load() {
-		g.settleAll(byNamespace, ns.Name)
+		g.settleAll(ns.Name)
 	}
 }
 
 // updateNamespace handles a changed namespace.
 func (g *grouping) updateNamespace(before, after *corev1.Namespace) {
 	if hasLabel(before) != hasLabel(after) {
-		g.settleAll(byNamespace, after.Name)
+		g.settleAll(after.Name)
 	}
 }
 
 // setGroup handles a PodGroup that was created or changed.
 func (g *grouping) setGroup(group *dialect.Group) {
 	if g != nil && g.namespaces != nil && g.links.SetImplicit(group) {
-		g.settleAll(byImplicitGroup, cache.NewObjectName(group.Key.Namespace, group.Key.Name).String())
+		g.settleAll(cache.NewObjectName(group.Key.Namespace, group.Key.Name).String())
 	}
 }
 
 // deleteGroup handles a PodGroup that was deleted.
 func (g *grouping) deleteGroup(key dialect.Key) {
 	if g != nil && g.namespaces != nil && g.links.DeleteImplicit(key) {
-		g.settleAll(byImplicitGroup, cache.NewObjectName(key.Namespace, key.Name).String())
+		g.settleAll(cache.NewObjectName(key.Namespace, key.Name).String())
 	}
 }
 
-// settleAll finds the Pods that an index has under a value, and determines the gang of each of them anew. A Pod may now
-// belong to another gang, or be an ordinary Pod.
-func (g *grouping) settleAll(index, value string) {
-	pods, err := g.pods.GetIndexer().ByIndex(index, value)
+// settleAll finds the Pods that implicitGroupOf has indexed by a group or a namespace, and determines the gang of each
+// of them anew. A Pod may now belong to another gang, or be an ordinary Pod.
+func (g *grouping) settleAll(value string) {
+	pods, err := g.pods.GetIndexer().ByIndex(byImplicitGroup, value)
 	if err != nil {
 		klog.FromContext(g.ctx).Error(err, "Looking for the Pods of an owner failed")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -87,9 +88,7 @@ func likelyHint(g *Gang, now time.Time) (likely string, wait time.Duration) {
 	}
 	var newest time.Time
 	for _, p := range g.Pods {
-		if created := p.Pod.CreationTimestamp.Time; created.After(newest) {
-			newest = created
-		}
+		newest = times.Later(newest, p.Pod.CreationTimestamp.Time)
 	}
 	if newest.IsZero() {
 		return "", 0 // no Pod waits

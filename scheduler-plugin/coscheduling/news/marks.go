@@ -108,11 +108,7 @@ func (g *Gang) due(p Pod) (time.Time, bool) {
 		return mark.Due, true
 	}
 	_, changes := g.Nomination(p)
-	due := mark.Due
-	if at := g.nominationDue(p); at.After(due) {
-		due = at
-	}
-	return due, changes
+	return times.Later(mark.Due, g.nominationDue(p)), changes
 }
 
 // IsMarked reports whether a Pod has a condition that it waits, with this reason.

@@ -4,8 +4,6 @@
 package gangs
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -14,21 +12,18 @@ import (
 // The status of PodGroups of other APIs counts Pods by phase, as readers of those APIs expect. This scheduler writes
 // that status only if some of the Pods are its own or, without Pods, if the configuration claims such groups.
 
-// census counts the gang's Pods. member is the first Pod by name, nil if there is none. schedulers has the scheduler
-// names of the Pods. ours reports whether this scheduler writes the group's status.
-func census(g *gang) (pods dialect.Census, member *corev1.Pod, schedulers []string, ours bool) {
+// census counts the gang's Pods. member is the first Pod by name, nil if there is none. ours reports whether this
+// scheduler writes the group's status.
+func census(g *gang) (pods dialect.Census, member *corev1.Pod, ours bool) {
 	ours = len(g.members) == 0 && g.rules.Claims != nil && g.rules.Claims(g.key.Dialect)
 	for _, m := range g.members {
 		pods.Add(m.pod)
-		if name := m.pod.Spec.SchedulerName; !slices.Contains(schedulers, name) {
-			schedulers = append(schedulers, name)
-		}
 		ours = ours || g.rules.Serves(m.pod.Spec.SchedulerName)
 		if member == nil || compareNames(m.pod.Name, member.Name) < 0 {
 			member = m.pod
 		}
 	}
-	return pods, member, schedulers, ours
+	return pods, member, ours
 }
 
 // source is where PodGroups of a PodGroup API are: in one namespace, or in all namespaces if namespace is "".

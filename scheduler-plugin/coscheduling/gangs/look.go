@@ -47,7 +47,7 @@ func (r Reader) Look(key dialect.Key) (news.Gang, bool) {
 	known := known(t, g)
 	if key.Dialect != dialect.Own {
 		var ours bool
-		known.Census, known.Member, known.Schedulers, ours = census(g)
+		known.Census, known.Member, ours = census(g)
 		// A gang that was preempted as a whole may have no Pod left.
 		known.Theirs = !ours && !(g.preempted && g.record.Status != nil)
 	}

@@ -68,8 +68,6 @@ type Gang struct {
 	Census dialect.Census
 	Member *corev1.Pod
 	Theirs bool
-	// Schedulers are the scheduler names of these Pods, each once, in no order.
-	Schedulers []string
 
 	// BackOff is the end of the gang's back-off. Zero or past: the gang is in no back-off.
 	BackOff time.Time

@@ -69,10 +69,7 @@ func preempt(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, 
 
 // showAfter completes an answer with the nodes that the gang gets once the chosen Pods are gone.
 func showAfter(s *survey, answer *answers.Simulation, empty *planner.World, p *prey, chosen []int, least *planner.Gang) {
-	stays := make([]bool, len(p.Pods))
-	for i := range stays {
-		stays[i] = true
-	}
+	stays := slices.Repeat([]bool{true}, len(p.Pods))
 	for _, i := range chosen {
 		stays[i] = false
 	}

@@ -57,11 +57,7 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
 		}
 	}
-	everything := make([]bool, len(t.pool.infos))
-	for i := range everything {
-		everything[i] = true
-	}
-	if err := t.take(ctx, everything); err != nil {
+	if err := t.take(ctx, slices.Repeat([]bool{true}, len(t.pool.infos))); err != nil {
 		return nil, err
 	}
 	if err := t.attempt.survey(ctx); err != nil {

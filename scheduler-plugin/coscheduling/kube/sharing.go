@@ -159,19 +159,15 @@ func preBind(ctx context.Context, p *Placement) *fwk.Status {
 		// The placement that wrote the claim may have failed after the write.
 		anew = anew || claim.written || isAllocated(p.Profile, p.Pod.Namespace, claim.name)
 	}
-	if !anew {
-		status := p.Profile.RunPreBindPlugins(ctx, p.State, p.Assumed.Pod, p.Node)
-		written(p.shared, status)
-		leave(p.shared)
-		return status
-	}
-	if status := lookAnew(ctx, p); !status.IsSuccess() {
-		leave(p.shared)
-		return status
-	}
-	if !slices.ContainsFunc(p.shared, func(claim *sharedClaim) bool { return !claim.written }) {
-		leave(p.shared) // there is nothing left to write before others
-		return p.Profile.RunPreBindPlugins(ctx, p.State, p.Assumed.Pod, p.Node)
+	if anew {
+		if status := lookAnew(ctx, p); !status.IsSuccess() {
+			leave(p.shared)
+			return status
+		}
+		if !slices.ContainsFunc(p.shared, func(claim *sharedClaim) bool { return !claim.written }) {
+			leave(p.shared) // there is nothing left to write before others
+			return p.Profile.RunPreBindPlugins(ctx, p.State, p.Assumed.Pod, p.Node)
+		}
 	}
 	status := p.Profile.RunPreBindPlugins(ctx, p.State, p.Assumed.Pod, p.Node)
 	written(p.shared, status)

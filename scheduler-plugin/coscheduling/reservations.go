@@ -54,11 +54,6 @@ type keeper struct {
 	metrics *status.Metrics
 }
 
-// keepsAny reports whether there is any reservation.
-func (k *keeper) keepsAny() bool {
-	return !k.room.IsEmpty()
-}
-
 // prune ends reservations that have lasted too long, or that their gang no longer needs.
 func (k *keeper) prune(ctx context.Context) {
 	k.mu.Lock()

@@ -67,7 +67,7 @@ func (r *waker) wakeUp(ctx context.Context) time.Duration {
 		r.wakeUps.Put(ctx, priority)
 	}
 	wait := resyncPeriod
-	if r.keeper.keepsAny() {
+	if !r.keeper.room.IsEmpty() {
 		wait = room.ReplacementGrace // by then a reservation may be over
 	}
 	if !again.IsZero() {

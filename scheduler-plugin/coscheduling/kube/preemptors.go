@@ -60,7 +60,7 @@ func retryPreemptor(ctx context.Context, s *Scheduler, executor *preemption.Exec
 		return !executor.IsPodRunningPreemption(by.UID()), nil
 	})
 	if err == nil { // otherwise the scheduler ends
-		s.Activate(klog.FromContext(ctx), by.Pods())
+		s.sched.SchedulingQueue.Activate(klog.FromContext(ctx), by.Pods())
 	}
 }
 

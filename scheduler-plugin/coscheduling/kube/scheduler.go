@@ -71,11 +71,6 @@ func (s *Scheduler) Done(pod *corev1.Pod) {
 	s.sched.SchedulingQueue.Done(pod.UID)
 }
 
-// Activate makes the scheduler retry Pods of the queue, by namespace and name.
-func (s *Scheduler) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
-	s.sched.SchedulingQueue.Activate(logger, pods)
-}
-
 // Denominate removes a Pod's nomination for a node, if any.
 func (s *Scheduler) Denominate(pod *corev1.Pod) {
 	s.sched.SchedulingQueue.DeleteNominatedPodIfExists(pod)

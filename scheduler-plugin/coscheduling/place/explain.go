@@ -43,7 +43,8 @@ func explain(found *survey, verified bool, said rejections) *Shortfall {
 		return &Shortfall{Needed: short.Needed, Message: fmt.Sprintf("not all of the %d members that are needed find a place together: %s",
 			short.Needed, topReasons(said))}
 	default:
-		return &Shortfall{Needed: short.Needed, Message: describe(found, short), Room: short.Placed, Certain: true}
+		return &Shortfall{Needed: short.Needed, Room: short.Placed, Certain: true,
+			Message: fmt.Sprintf("there is room for %d of the %d members that are needed", short.Placed, short.Needed) + lack(found, short, "the others")}
 	}
 }
 
@@ -53,11 +54,6 @@ func lackOfOne(found *survey, world *planner.World, gang *planner.Gang) string {
 	one := *gang
 	one.Min, one.MinRole = 1, nil
 	return lack(found, planner.Explain(world, &one), "they")
-}
-
-// describe returns how many members have room, and what the others lack.
-func describe(found *survey, short planner.Shortfall) string {
-	return fmt.Sprintf("there is room for %d of the %d members that are needed", short.Placed, short.Needed) + lack(found, short, "the others")
 }
 
 // lack returns what the members without a place lack, as the rest of a sentence. members is the word that the sentence

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -199,11 +198,6 @@ func (s *seeker) countViolations(p *pool) error {
 		return nil
 	}
 	slices.SortStableFunc(p.Units, func(a, b victims.Unit) int { return victims.Compare(&a, &b) })
-	p.violate(budgets)
-	return nil
-}
-
-func (p *pool) violate(budgets []*policyv1.PodDisruptionBudget) {
 	units := make([]kube.Unit, len(p.Units))
 	for u, unit := range p.Units {
 		units[u].Priority = unit.Priority
@@ -214,6 +208,7 @@ func (p *pool) violate(budgets []*policyv1.PodDisruptionBudget) {
 	for u, n := range kube.Violations(units, budgets) {
 		p.Units[u].Violations = n
 	}
+	return nil
 }
 
 // requests returns the pool's Pods in the planner's amounts.

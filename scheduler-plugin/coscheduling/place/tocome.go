@@ -82,7 +82,10 @@ func (g *Gang) withVirtual(n int, takes provision.Amounts) *Gang {
 	with.Waiting, with.ClassKeys = slices.Clone(g.Waiting[:n]), slices.Clone(g.ClassKeys[:n])
 	virtual, keys := g.virtualMembers(n, takes)
 	with.Waiting, with.ClassKeys = append(with.Waiting, virtual...), append(with.ClassKeys, keys...)
-	with.virtual = uids(virtual)
+	with.virtual = make(sets.Set[types.UID], len(virtual))
+	for _, pod := range virtual {
+		with.virtual.Insert(pod.UID)
+	}
 	// Announced members may never come, and evicted work does not come back.
 	with.MayPreempt = g.MayPreempt && (len(virtual) == 0 || *g.Terms.Preemption)
 	return &with
@@ -152,14 +155,6 @@ func (g *Gang) virtualMember(model *corev1.Pod, i int, takes provision.Amounts) 
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: of.Affinity.NodeAffinity}
 	}
 	return pod
-}
-
-func uids(pods []*corev1.Pod) sets.Set[types.UID] {
-	all := make(sets.Set[types.UID], len(pods))
-	for _, pod := range pods {
-		all.Insert(pod.UID)
-	}
-	return all
 }
 
 // reserveToCome returns the gang's reservation for members to come, given the placements in the snapshot; nil for none.

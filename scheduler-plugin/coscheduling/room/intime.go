@@ -53,7 +53,7 @@ func NewInTime(gang Gang, members []*framework.PodInfo, ends Ends, nodes Nodes, 
 			return nil
 		}
 		pods := inOrder(node, ends)
-		lacks := Lacks(r.byNode[name], node)
+		lacks := lacks(r.byNode[name], nil, node)
 		needs := 0
 		for ; !lacks.IsZero() && needs < len(pods); needs++ {
 			lacks = lacks.Less(TakesOf(pods[needs]))
@@ -176,7 +176,7 @@ func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
 	for _, m := range r.Members {
 		name, takes := m.Pod.Spec.NodeName, TakesOf(m)
 		with := takes.Plus(taken[name])
-		if node, err := nodes.Get(name); err == nil && Lacks(with, node).IsZero() {
+		if node, err := nodes.Get(name); err == nil && lacks(with, nil, node).IsZero() {
 			taken[name] = with
 			idle++
 		}

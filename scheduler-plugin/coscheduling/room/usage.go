@@ -43,11 +43,7 @@ func Fits(takes, reserved provision.Amounts, node fwk.NodeInfo) bool {
 	return lacks(takes, reserved, node) == nil
 }
 
-// Lacks returns what is missing on a node for so much more.
-func Lacks(takes provision.Amounts, node fwk.NodeInfo) provision.Amounts {
-	return lacks(takes, nil, node)
-}
-
+// lacks returns what is missing on a node for so much more, beside what is reserved there.
 func lacks(takes, reserved provision.Amounts, node fwk.NodeInfo) (short provision.Amounts) {
 	has, used := node.GetAllocatable(), node.GetRequested()
 	for name, amount := range takes {

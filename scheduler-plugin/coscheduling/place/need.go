@@ -34,22 +34,18 @@ func needOf(found *survey, why *Shortfall, s *seeker) queue.Need {
 		}
 	}
 	resources := newResources(found.classes)
-	for _, class := range found.classes {
+	n.Smallest, n.Least = make(queue.Room), make(queue.Room)
+	for i, class := range found.classes {
 		if !class.labelBlind || !class.monotone || len(class.devices) > 0 {
 			return unknown // events of Pods and nodes don't show devices
 		}
 		n.Cordoned = n.Cordoned || toleratesCordon(class.info.Pod)
 		request := resources.request(class)
 		ofNodes := ofNodes(resources, request, found.provided)
-		if n.Least == nil {
-			n.Smallest, n.Least = make(queue.Room), make(queue.Room)
-			for r, name := range resources.names {
-				n.Smallest[name], n.Least[name] = request[r], ofNodes[r]
-			}
-			continue
-		}
 		for r, name := range resources.names {
-			n.Least[name] = min(n.Least[name], ofNodes[r])
+			if i == 0 || ofNodes[r] < n.Least[name] {
+				n.Least[name] = ofNodes[r]
+			}
 			if q := request[r]; n.Smallest[name] == 0 || q > 0 && q < n.Smallest[name] {
 				n.Smallest[name] = q
 			}
@@ -78,11 +74,8 @@ func toleratesCordon(pod *corev1.Pod) bool {
 
 // PodEnded returns the event for the queue when a Pod has left its node.
 func PodEnded(pod *corev1.Pod) queue.Event {
-	if len(podclass.HostPorts(pod)) > 0 {
-		return queue.Event{Kind: queue.PodEnded, Unbounded: true}
-	}
 	info, err := framework.NewPodInfo(pod)
-	if err != nil {
+	if err != nil || len(podclass.HostPorts(pod)) > 0 {
 		return queue.Event{Kind: queue.PodEnded, Unbounded: true}
 	}
 	return queue.Event{Kind: queue.PodEnded, Room: roomOf(info.CalculateResource().Resource, 0)}

@@ -38,10 +38,8 @@ type class struct {
 	reasons map[string]int
 
 	regard regard // of all members
-	// monotone reports that a node that has rejected one member rejects all others, too, however many members are
-	// placed meanwhile. refused are the nodes that have rejected a member.
-	monotone bool
-	refused  map[string]bool
+	// refused are the nodes that have rejected a member.
+	refused map[string]bool
 
 	// counted is a state of PreFilter plugins that may be used again, nil if none; see reuse.go.
 	counted *counted
@@ -67,14 +65,13 @@ func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map
 				return nil, err
 			}
 			c = &class{
-				key:      keys[i],
-				role:     group.RoleOf(pod),
-				handle:   profiles[pod.Spec.SchedulerName],
-				info:     info,
-				wants:    wants,
-				regard:   regardOf(pod),
-				monotone: regardOf(pod).isMonotone(),
-				refused:  make(map[string]bool),
+				key:     keys[i],
+				role:    group.RoleOf(pod),
+				handle:  profiles[pod.Spec.SchedulerName],
+				info:    info,
+				wants:   wants,
+				regard:  regardOf(pod),
+				refused: make(map[string]bool),
 			}
 			index[keys[i]] = c
 			classes = append(classes, c)

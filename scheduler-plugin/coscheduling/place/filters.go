@@ -106,7 +106,7 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 			return fmt.Errorf("checking %s on node %s: %w", pod.Name, nodes[n].Node().Name, status.AsError())
 		case status.Plugin() == kube.NodeResourcesFit:
 			view.fits[n] = true // the planner decides how many fit
-		case !class.monotone && (status.Plugin() == kube.InterPodAffinity || status.Plugin() == kube.PodTopologySpread):
+		case !class.regard.isMonotone() && (status.Plugin() == kube.InterPodAffinity || status.Plugin() == kube.PodTopologySpread):
 			view.fits[n] = true // another member may make it fit
 		default:
 			class.reasons[status.Message()]++

@@ -63,5 +63,5 @@ func isBlind(classes []*class) bool {
 // onlyNodesDecide reports whether each node that rejects a class would do so whatever labels the members had, and will
 // do so until the node itself changes.
 func onlyNodesDecide(classes []*class) bool {
-	return !slices.ContainsFunc(classes, func(class *class) bool { return !class.labelBlind || !class.monotone })
+	return !slices.ContainsFunc(classes, func(class *class) bool { return !class.labelBlind || !class.regard.isMonotone() })
 }

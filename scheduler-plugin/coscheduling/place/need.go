@@ -36,7 +36,7 @@ func needOf(found *survey, why *Shortfall, s *seeker) queue.Need {
 	resources := newResources(found.classes)
 	n.Smallest, n.Least = make(queue.Room), make(queue.Room)
 	for i, class := range found.classes {
-		if !class.labelBlind || !class.monotone || len(class.devices) > 0 {
+		if !class.labelBlind || !class.regard.isMonotone() || len(class.devices) > 0 {
 			return unknown // events of Pods and nodes don't show devices
 		}
 		n.Cordoned = n.Cordoned || toleratesCordon(class.info.Pod)

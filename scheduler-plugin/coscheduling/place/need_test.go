@@ -86,7 +86,7 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := &survey{provided: map[corev1.ResourceName]bool{gpu: !tc.foreign}, classes: []*class{{info: info, monotone: true, labelBlind: !tc.other}}}
+			found := &survey{provided: map[corev1.ResourceName]bool{gpu: !tc.foreign}, classes: []*class{{info: info, labelBlind: !tc.other}}}
 			need := needOf(found, &Shortfall{Certain: true, Needed: 6, Room: 2}, &seeker{})
 
 			now, key := time.Now(), dialect.Key{Name: "gang"}

@@ -256,7 +256,7 @@ func (v *verification) note(class *class, node string, status *fwk.Status) error
 		return fmt.Errorf("plugin %s on node %s: %w", status.Plugin(), node, status.AsError())
 	}
 	v.filters.rejections.add(status)
-	if class.monotone {
+	if class.regard.isMonotone() {
 		class.refused[node] = true
 	}
 	return nil

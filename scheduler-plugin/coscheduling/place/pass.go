@@ -88,7 +88,6 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 		if p.generations[n] == generation && (!nominated || slices.Equal(before[n], taken[n])) {
 			continue
 		}
-		isNew := p.generations[n] == -1
 		p.generations[n] = generation
 		changed = append(changed, n)
 		node, seen := info.Node(), &p.world.Nodes[n]
@@ -104,9 +103,6 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 			seen.Domains[l] = node.Labels[levels[l].Key]
 		}
 		for i := range p.views {
-			if isNew {
-				break // nothing is known of it
-			}
 			p.views[i].fits[n], p.views[i].feasible[n] = false, false
 		}
 	}

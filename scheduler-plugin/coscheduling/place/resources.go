@@ -75,9 +75,7 @@ func (r resources) provided(nodes []fwk.NodeInfo, classes []*class) map[corev1.R
 				continue
 			}
 		}
-		provided[name] = slices.ContainsFunc(nodes, func(info fwk.NodeInfo) bool {
-			return info.GetAllocatable().GetScalarResources()[name] > 0
-		})
+		provided[name] = isOnNodes(name, nodes)
 	}
 	return provided
 }

@@ -20,6 +20,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -218,7 +219,7 @@ func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has reso
 		}
 		h.X, h.Share = x, h.quantity.String()
 		if h.quantity.IsZero() {
-			h.Share = fmt.Sprintf("%d %s", h.Pods, plural(h.Pods, "Pod", "Pods"))
+			h.Share = fmt.Sprintf("%d %s", h.Pods, text.Form(h.Pods, "Pod", "Pods"))
 		}
 		x += h.Width
 		shown = append(shown, h.holder)

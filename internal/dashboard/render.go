@@ -31,7 +31,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"short": func(s string) string { return clean(text.Shorten(s, maxMessage)) },
 	"clean": clean,
 	"tone":  tone,
-	"one":   func(n int, one, many string) string { return plural(n, one, many) },
+	"one":   text.Form,
 	"int":   func(n int32) int { return int(n) },
 	"at":    func(now time.Time, value any) scoped { return scoped{now, value} },
 	"path":  path,
@@ -111,13 +111,6 @@ func stamp(t time.Time) string {
 
 // tone returns the class of a state, which gives the colour.
 func tone(state string) string { return string(view.ToneOf(state)) }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
 
 // path returns a path of escaped parts.
 func path(parts ...string) string {

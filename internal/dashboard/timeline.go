@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
@@ -217,7 +218,7 @@ func (s scale) tasks(tasks view.Tasks) *lane {
 		notes = append(notes, clean(tasks.Reason))
 	}
 	if tasks.Retries > 0 {
-		notes = append(notes, fmt.Sprintf("%d %s", tasks.Retries, plural(int(tasks.Retries), "retry", "retries")))
+		notes = append(notes, fmt.Sprintf("%d %s", tasks.Retries, text.Form(int(tasks.Retries), "retry", "retries")))
 	}
 	d.Note = strings.Join(notes, " · ")
 	if tasks.Started.IsZero() {

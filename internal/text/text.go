@@ -17,8 +17,8 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Verb returns a verb in the form for n: one if n is 1, else many.
-func Verb(n int, one, many string) string {
+// Form returns the form of a word for n: one if n is 1, else many.
+func Form(n int, one, many string) string {
 	if n == 1 {
 		return one
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // PastAttempt is an attempt that is over.
@@ -41,7 +42,7 @@ func CountsInWords(c frameworkv1.TaskAttemptCounts) string {
 		{c.Evictions, "evicted", "evicted"}, {c.Deletions, "deleted", "deleted"}, {c.Retries, "retry", "retries"},
 	} {
 		if count.n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", count.n, numbered(count.n, count.one, count.many)))
+			said = append(said, fmt.Sprintf("%d %s", count.n, text.Form(int(count.n), count.one, count.many)))
 		}
 	}
 	return strings.Join(said, ", ")

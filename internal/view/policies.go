@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // policies says in words what the policies of a Framework's spec mean, in one sentence for each.
@@ -67,20 +68,13 @@ func completes(p frameworkv1.CompletionPolicySpec) string {
 		succeeded = *p.MinSucceededTaskCount
 	}
 	if failed > 0 {
-		rules = append(rules, fmt.Sprintf("%d failed %s the attempt", failed, numbered(failed, "task fails", "tasks fail")))
+		rules = append(rules, fmt.Sprintf("%d failed %s the attempt", failed, text.Form(int(failed), "task fails", "tasks fail")))
 	}
 	if succeeded > 0 {
-		rules = append(rules, fmt.Sprintf("%d succeeded %s it with success", succeeded, numbered(succeeded, "task ends", "tasks end")))
+		rules = append(rules, fmt.Sprintf("%d succeeded %s it with success", succeeded, text.Form(int(succeeded), "task ends", "tasks end")))
 	}
 	if rules == nil {
 		return "no number of its tasks ends the attempt early"
 	}
 	return strings.Join(rules, ", ")
-}
-
-func numbered(n int32, one, more string) string {
-	if n == 1 {
-		return one
-	}
-	return more
 }

@@ -63,7 +63,7 @@ func preempt(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, 
 		return
 	}
 	answer.Unknown = append(answer.Unknown, "PodDisruptionBudgets are not taken into account: victims may be others")
-	answer.Message += fmt.Sprintf("; there is room if %s of lower priority %s evicted", text.Counted(len(chosen), "Pod"), text.Verb(len(chosen), "is", "are"))
+	answer.Message += fmt.Sprintf("; there is room if %s of lower priority %s evicted", text.Counted(len(chosen), "Pod"), text.Form(len(chosen), "is", "are"))
 	showAfter(s, answer, empty, p, chosen, &least)
 }
 

@@ -245,7 +245,7 @@ func describe(answer *answers.Simulation) string {
 	case o.Resource != "":
 		fmt.Fprintf(&b, "; they need %s more %s", o.Missing, o.Resource)
 		if o.Offering < o.Nodes {
-			fmt.Fprintf(&b, ", and only %d of %s %s any", o.Offering, text.Counted(o.Nodes, "node"), text.Verb(o.Offering, "has", "have"))
+			fmt.Fprintf(&b, ", and only %d of %s %s any", o.Offering, text.Counted(o.Nodes, "node"), text.Form(o.Offering, "has", "have"))
 		}
 	}
 	if isFutile(answer) && o.TooLarge == nil && o.Offering > 0 {
@@ -297,7 +297,7 @@ func incomplete(g *gang) string {
 func gates(g *gang) string {
 	var others string
 	if n := len(g.ending); n > 0 {
-		others = fmt.Sprintf("; %d more %s ending", n, text.Verb(n, "is", "are"))
+		others = fmt.Sprintf("; %d more %s ending", n, text.Form(n, "is", "are"))
 	}
 	if len(g.gated) > 0 {
 		others += fmt.Sprintf("; %d more wait for their scheduling gates", len(g.gated))

@@ -122,7 +122,7 @@ func (w *reasoning) containers() bool {
 		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(counts[reason], "task"), reason))
 	}
 	return w.say(answers.ReasonContainers, hints[top.Reason], "%s", strings.TrimSuffix(fmt.Sprintf(
-		"all that is needed has a node, and %s %s: %s, such as %s: %s", text.Counted(n, "task"), text.Verb(n, "waits", "wait"), top.Reason, top.Pod, top.Message), ": "))
+		"all that is needed has a node, and %s %s: %s, such as %s: %s", text.Counted(n, "task"), text.Form(n, "waits", "wait"), top.Reason, top.Pod, top.Message), ": "))
 }
 
 // Hint returns what to do next if a container waits for the given reason, "" if nothing is known.
@@ -162,7 +162,7 @@ func (w *reasoning) placed() bool {
 	if n := len(w.gang.waiting); n > 0 {
 		w.place()
 		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s %s above the minimum: %s",
-			text.Counted(n, "member"), text.Verb(n, "waits", "wait"), w.answer.Place.Message))
+			text.Counted(n, "member"), text.Form(n, "waits", "wait"), w.answer.Place.Message))
 		if said := saidOf(w.gang.waiting[0]); said != "" {
 			w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+said)
 		}
@@ -221,7 +221,7 @@ func (w *reasoning) room() bool {
 	ahead := slices.IndexFunc(inOrder(w.all), func(g *gang) bool { return g == w.gang })
 	w.answer.Ahead = &ahead
 	if ahead > 0 {
-		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s %s in the queue ahead of it", text.Counted(ahead, "gang"), text.Verb(ahead, "is", "are")))
+		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s %s in the queue ahead of it", text.Counted(ahead, "gang"), text.Form(ahead, "is", "are")))
 	}
 	w.expectedStart()
 	if _, said := w.said(); said != "" {

@@ -197,8 +197,9 @@ func (g *Gang) Nomination(p Pod) (node string, changes bool) {
 	case g.Group != nil && !p.Stranger && g.complete() && g.Refusal == nil:
 		return "", false // its gang is about to be planned
 	}
-	// A Pod without a mark was nominated by another program. A failed binding overwrites the mark.
-	return "", told || marked || IsMarked(p.Pod, corev1.PodReasonSchedulerError)
+	// A Pod without a mark was nominated by another program. A failed binding overwrites the mark, and so does the news that
+	// the gang lacks members, which may be written before the nomination may change again.
+	return "", told || marked || IsMarked(p.Pod, corev1.PodReasonSchedulerError) || IsMarked(p.Pod, ReasonIncomplete)
 }
 
 // nominationDue returns when a Pod's nomination may be changed; zero for at once.

@@ -49,6 +49,9 @@ func TestForWhichNodeAPodIsNominated(t *testing.T) {
 		"none when members are missing and its binding has failed": {
 			gang: gangOf(), pod: nominatedPod("a", "", corev1.PodReasonSchedulerError), wantChange: true, wantAfter: nominationPeriod,
 		},
+		"none when members are missing, and it knows that": {
+			gang: gangOf(), pod: nominatedPod("a", "", ReasonIncomplete), wantChange: true, wantAfter: nominationPeriod,
+		},
 		"none when members may not be scheduled": {
 			gang: gangOf(complete, unready), pod: nominatedPod("a", "", unschedulable), wantChange: true, wantAfter: nominationPeriod,
 		},

@@ -142,7 +142,7 @@ func (d *decision) endedElsewhere() bool {
 // checkUnbegun lists the Pods of a job from the API server before anything of the job is written for the first time.
 // Another controller may have created Pods for the job that the cache does not show yet.
 func (d *decision) checkUnbegun() (goOn bool) {
-	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || d.hasObjects() ||
+	d.memory.looked = d.Memory.looked || d.WasListed(KindPod) || d.hasObjects() ||
 		!isBlank(d.Persisted) && d.statusOfAnother() == ""
 	if !d.memory.looked {
 		d.list(KindPod)

@@ -6,7 +6,6 @@ package kubeflow
 import (
 	"hash/fnv"
 	"maps"
-	"slices"
 	"time"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -37,7 +36,7 @@ func (d *decision) followReconciler() {
 	if !d.clock.Before(r.due) {
 		r.listed = maps.Clone(r.listed)
 		for _, kind := range reconciledKinds {
-			if d.wasListed(kind) {
+			if d.WasListed(kind) {
 				r.listed = with(r.listed, kind)
 			}
 			if !r.listed[kind] {
@@ -108,13 +107,6 @@ func (d *decision) planLists() {
 func (d *decision) list(kind string) {
 	d.Act(plan.Action{
 		Verb: plan.List, Kind: kind, Name: d.Job.Name, Owner: d.Job.UID, Selector: kubeflowv1.KeyJobName + "=" + d.Job.Name,
-	})
-}
-
-// wasListed reports whether the last plan has listed the job's objects of a kind.
-func (d *decision) wasListed(kind string) bool {
-	return slices.ContainsFunc(d.Outcomes, func(outcome plan.Outcome) bool {
-		return outcome.Action.Verb == plan.List && outcome.Action.Kind == kind
 	})
 }
 

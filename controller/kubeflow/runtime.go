@@ -42,7 +42,7 @@ func (d *decision) overRuntime() string {
 		d.WakeAt(due)
 		return ""
 	}
-	if !d.wasListed(KindPod) {
+	if !d.WasListed(KindPod) {
 		d.lists = append(d.lists, KindPod) // the Pods may have ended in time, and the cache may not show that yet
 		return ""
 	}

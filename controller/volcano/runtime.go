@@ -6,7 +6,6 @@ package volcano
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,7 +88,7 @@ func (d *decision) applyRuntimeLimit() (goOn bool) {
 	switch {
 	case phase == batchv1alpha1.JobRunning && d.endsByItself():
 		return true // Pods that ended in time decide, though the controller has seen their ends only now.
-	case !d.podsWereListed():
+	case !d.WasListed(KindPod):
 		d.listsPods = true
 		return true
 	}
@@ -97,9 +96,4 @@ func (d *decision) applyRuntimeLimit() (goOn bool) {
 	d.jobStops(busv1alpha1.ActionTerminateJob, ReasonRuntimeLimitExceeded, why)
 	d.Tell(true, ReasonRuntimeLimitExceeded, "%s", why)
 	return false
-}
-
-// podsWereListed reports whether the last plan has listed the Job's Pods.
-func (d *decision) podsWereListed() bool {
-	return slices.ContainsFunc(d.Outcomes, func(outcome plan.Outcome) bool { return outcome.Action.Verb == plan.List })
 }

@@ -22,6 +22,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
+// givenPodsThatEndInTime is a Job with a limit of 30 seconds, whose Pods have run for five of the 20 seconds after which
+// they succeed.
+func givenPodsThatEndInTime(t *testing.T) *simulation {
+	j := job(ofTask("a", 2))
+	j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "30"}
+	return given(t, j, map[string]behaviour{"a": {seconds: 20}}).until(rr).after(5)
+}
+
 // TestStories are the lives that users know, on simulated nodes. A Pod that "ends with n"
 // does so after some seconds; one of which nothing is said runs for ever.
 func TestStories(t *testing.T) {
@@ -54,10 +62,7 @@ func TestStories(t *testing.T) {
 			}
 		},
 		"a Job whose Pods have succeeded in time is Completed, though no controller ran": func(t *testing.T) {
-			j := job(ofTask("a", 2))
-			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "30"}
-			s := given(t, j, map[string]behaviour{"a": {seconds: 20}})
-			s.until(rr).after(5)
+			s := givenPodsThatEndInTime(t)
 			s.asleep = true
 			s.after(60)
 			s.asleep = false
@@ -65,10 +70,7 @@ func TestStories(t *testing.T) {
 			s.until(cd)
 		},
 		"a Job whose Pods have succeeded in time is Completed, though their watch is behind": func(t *testing.T) {
-			j := job(ofTask("a", 2))
-			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "30"}
-			s := given(t, j, map[string]behaviour{"a": {seconds: 20}})
-			s.until(rr).after(5)
+			s := givenPodsThatEndInTime(t)
 			s.prompt = false
 			s.after(60)
 			s.prompt = true

@@ -11,10 +11,7 @@ import (
 
 // Counted returns "1 Pod" or "3 Pods": the number and the noun, with an s unless n is 1.
 func Counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
+	return strconv.Itoa(n) + " " + Form(n, noun, noun+"s")
 }
 
 // Form returns the form of a word for n: one if n is 1, else many.

@@ -570,13 +570,15 @@ func TestTheFirstGangKeepsItsReservationWhileItGivesDevicesBack(t *testing.T) {
 			return slowClaims{claims, 3 * time.Second}
 		}}
 		w.start()
-		w.eventually("room is reserved for the gang", func() bool { return w.engine().room.Of(gangNamed("gang")) != nil })
-		for range 100 {
-			time.Sleep(100 * time.Millisecond)
-			if w.engine().room.Of(gangNamed("gang")) == nil {
+		isReserved := func() bool { return w.engine().room.Of(gangNamed("gang")) != nil }
+		w.eventually("room is reserved for the gang", isReserved)
+		w.eventually("both devices are given back, and the gang waits as before", func() bool {
+			if !isReserved() {
 				t.Fatalf("the gang has lost its reservation: %s", w.told("gang").Message)
 			}
-		}
+			free := w.claim("gang-0").Status.Allocation == nil && w.claim("gang-1").Status.Allocation == nil
+			return free && !strings.Contains(w.told("gang").Message, whileFreeing)
+		})
 	})
 }
 

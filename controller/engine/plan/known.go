@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -53,4 +54,11 @@ type Known[S any] struct {
 	// know. FieldsKnown reports that the API server has answered for all templates.
 	UnknownFields string
 	FieldsKnown   bool
+}
+
+// WasListed reports whether the last Plan listed the owner's objects of a kind, so that the core sees them as they are.
+func (k *Known[S]) WasListed(kind string) bool {
+	return slices.ContainsFunc(k.Outcomes, func(outcome Outcome) bool {
+		return outcome.Action.Verb == List && outcome.Action.Kind == kind
+	})
 }

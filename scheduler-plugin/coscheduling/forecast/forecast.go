@@ -319,7 +319,7 @@ func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *r
 		gang := &gangs[i]
 		as := refusal{need: gang.Need}
 		if head != nil && head.gang != i && head.then != nil {
-			as.outlasts = gang.Runs == Never || times.Sum(s.now, gang.Runs) > head.at
+			as.outlasts = times.Sum(s.now, gang.Runs) > head.at
 		}
 		world := s.world
 		if as.outlasts && !refused[as] {

@@ -47,8 +47,8 @@ type seen struct {
 	in, ran  time.Duration // as in soon
 }
 
-// gatherEnding collects the Pods that the gang may wait for: those that end by themselves, the earliest end first, and
-// those that are ending already. There may be 100,000 Pods, so the nodes are read in parallel.
+// gatherEnding collects the Pods that the gang may wait for. Pods that end by themselves are sorted, the earliest end
+// first; Pods that are ending already are not. There may be 100,000 Pods, so the nodes are read in parallel.
 func (s *seeker) gatherEnding(ctx context.Context) (*pool, error) {
 	nodes, err := s.cluster.Snapshot.List()
 	if err != nil {

@@ -66,8 +66,8 @@ func (t *Teller) Run(ctx context.Context) {
 	}
 }
 
-// tell computes all starts and writes those that have changed. The result is how long the computation took; writes, for
-// which the API server may take its time, do not count.
+// tell computes when all waiting groups will start, and writes the times that have changed into the groups. The result is
+// how long the computation took; the writes, which a slow API server may delay, do not count.
 func (t *Teller) tell(ctx context.Context) (computed time.Duration, err error) {
 	begun := time.Now()
 	snapshot, err := t.Snapshot()

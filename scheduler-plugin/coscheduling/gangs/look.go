@@ -240,11 +240,16 @@ func (r Reader) Standings() map[dialect.Key]*Standing {
 	defer t.mu.RUnlock()
 	all := make(map[dialect.Key]*Standing)
 	for key, g := range t.gangs {
-		if g.group != nil && g.placed.Total > 0 {
-			_, refused := t.queue.Told(key)
-			all[key] = &Standing{Group: lastHeld(g), Rank: g.worth(), Placed: g.placed.Plus(podgroup.Tally{}), GoesWhole: g.goesWhole(),
-				Waits: refused && g.complete() && !t.queue.Since(key).IsZero(), Since: t.queue.Since(key)}
+		if g.group == nil || g.placed.Total == 0 {
+			continue
 		}
+		one := &Standing{Group: lastHeld(g), Rank: g.worth(), Placed: g.placed.Plus(podgroup.Tally{}), GoesWhole: g.goesWhole()}
+		if g.lacksMinimum() && g.complete() {
+			if _, refused := t.queue.Told(key); refused {
+				one.WaitsSince = t.queue.Since(key)
+			}
+		}
+		all[key] = one
 	}
 	return all
 }

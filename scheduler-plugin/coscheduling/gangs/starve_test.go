@@ -69,7 +69,7 @@ func TestAGangThatHasJustLostAMemberIsNotGivenAway(t *testing.T) {
 	b.time = b.time.Add(time.Hour)
 	b.DeletePod(makePod("b", inGroup("gang"), onNode("node-0")))
 	lost := b.Standings()[gangName]
-	if lost.Placed.Total != 1 || lost.Waits {
+	if lost.Placed.Total != 1 || !lost.WaitsSince.IsZero() {
 		t.Error("the gang is taken for one that has waited for long")
 	}
 }

@@ -53,9 +53,9 @@ type Standing struct {
 	Placed podgroup.Tally
 	// GoesWhole reports that all members go if a needed member goes.
 	GoesWhole bool
-	// Waits reports that the gang found no place for further members. Since is when these began to wait.
-	Waits bool
-	Since time.Time
+	// WaitsSince is when the gang's other members began to wait, if the gang lacks its minimum and found no place for
+	// these members; otherwise zero.
+	WaitsSince time.Time
 }
 
 // viewOf returns the View for a cycle that begins now.

@@ -5,7 +5,6 @@ package place
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -28,93 +27,35 @@ type soon struct {
 	pod     int
 }
 
-// prospect is what a waiting gang may expect of another Pod.
-type prospect int
-
-const (
-	stays     prospect = iota // the Pod does not end, or its controller replaces it
-	leaves                    // the Pod is ending
-	overstays                 // the Pod was asked to end and does not
-	endsSoon                  // the Pod ends by itself
-)
-
-// seen is a Pod as gatherEnding sees it.
-type seen struct {
-	info     fwk.PodInfo
-	node     int             // the index of the Pod's node in the snapshot
-	of       *gangs.Standing // the Pod's gang, nil if none
-	prospect prospect
-	in, ran  time.Duration // as in soon
-}
-
-// gatherEnding collects the Pods that the gang may wait for. Pods that end by themselves are sorted, the earliest end
-// first; Pods that are ending already are not. There may be 100,000 Pods, so the nodes are read in parallel.
-func (s *seeker) gatherEnding(ctx context.Context) (*pool, error) {
-	nodes, err := s.cluster.Snapshot.List()
-	if err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	standings := s.others()
-	begin, pods := make([]int, len(nodes)), 0 // begin is the index of each node's first Pod
-	for n, node := range nodes {
-		begin[n], pods = pods, pods+len(node.GetPods())
-	}
-	p := &pool{Prey: victims.Prey{Now: s.cluster.Now()}, seen: make([]seen, pods), soon: make([]soon, 0, pods)}
-	s.cluster.Profiles[s.gang.schedulerName()].Parallelizer().Until(ctx, len(nodes), func(n int) {
-		for i, info := range nodes[n].GetPods() {
-			p.seen[begin[n]+i] = s.look(info, n, standings, p)
-		}
-	}, s.cluster.Plugin)
+// ending collects the Pods that the gang may wait for. Pods that end by themselves are sorted, the earliest end first;
+// Pods that are ending already are not. estimates says whether estimates count as ends.
+func (v *sight) ending(estimates bool) *pool {
+	p := &pool{Prey: victims.Prey{Now: v.now}, seen: v.all, soon: make([]soon, 0, len(v.all))}
 	members := make(map[dialect.Key][]int)
-	for i := range p.seen {
-		switch one := &p.seen[i]; one.prospect {
-		case leaves:
+	for i := range v.all {
+		switch one := &v.all[i]; {
+		case one.state == held:
+		case !one.own && !one.byItself: // If the Pod is ending, its controller replaces it.
+		case one.state == leaving:
 			p.leaving = append(p.leaving, one.info)
-		case overstays:
+		case one.own:
+		case one.state == overstaying:
 			p.spared = true
-		case endsSoon:
+		default:
 			if one.of != nil {
 				members[one.of.Rank.Key] = append(members[one.of.Rank.Key], len(p.soon))
 			}
 			p.soon = append(p.soon, soon{one.in, one.ran, i})
-		case stays:
 		}
 	}
-	s.endGangs(p, members)
+	v.endGangs(p, members, estimates)
 	slices.SortFunc(p.soon, func(a, b soon) int {
 		if a.in != b.in {
 			return cmp.Compare(a.in, b.in)
 		}
 		return cmp.Compare(a.ran, b.ran)
 	})
-	return p, nil
-}
-
-// look returns what the gang may expect of a Pod on a node. `node` is the index of the node. The time until the end is
-// missing for members of gangs; see endGangs.
-func (s *seeker) look(info fwk.PodInfo, node int, standings map[dialect.Key]*gangs.Standing, p *pool) seen {
-	pod := info.GetPod()
-	one := seen{info: info, node: node}
-	key, named := s.cluster.KeyOf(pod)
-	if named {
-		one.of = standingOf(standings, key, pod)
-	}
-	isOwn := s.isOwn(pod, key, named)
-	switch {
-	case s.held.Has(pod.UID):
-	case !isOwn && !endsByItself(pod, one.of): // If the Pod is ending, its controller replaces it.
-	case s.cluster.Evictions.IsLeaving(pod, p.Now):
-		one.prospect = leaves
-	case isOwn:
-	case pod.DeletionTimestamp != nil:
-		one.prospect = overstays
-	default:
-		one.prospect, one.ran = endsSoon, victims.Ran(pod, p.Now)
-		if one.of == nil {
-			one.in = p.after(ends.OfPod(pod, p.Now).Until(s.cluster.Estimates))
-		}
-	}
-	return one
+	return p
 }
 
 // endsByItself reports whether a Pod will end by itself, as members of gangs do.
@@ -124,28 +65,28 @@ func endsByItself(pod *corev1.Pod, of *gangs.Standing) bool {
 
 // endGangs computes when gangs end. members are the Pods of each gang, as indexes in p.soon. Each of them ends by
 // itself, so each may help without the others.
-func (s *seeker) endGangs(p *pool, members map[dialect.Key][]int) {
+func (v *sight) endGangs(p *pool, members map[dialect.Key][]int, estimates bool) {
 	for key, of := range members {
 		pods := make([]*corev1.Pod, len(of))
 		for i, one := range of {
 			pods[i] = p.seen[p.soon[one].pod].info.GetPod()
 		}
-		group := s.standings[key].Group
+		group := v.standings[key].Group
 		// Ended members are not among the Pods.
-		minimum := int(group.Spec.Minimum.Members) - max(0, int(s.standings[key].Placed.Total)-len(pods))
-		in := p.after(ends.OfGang(group.Spec.Runtime, minimum, pods, p.Now).Until(s.cluster.Estimates))
+		minimum := int(group.Spec.Minimum.Members) - max(0, int(v.standings[key].Placed.Total)-len(pods))
+		in := timeLeft(ends.OfGang(group.Spec.Runtime, minimum, pods, p.Now).Until(estimates), p.Now)
 		for _, one := range of {
 			p.soon[one].in = in
 		}
 	}
 }
 
-// after returns how much time is left until an end; Never if the end is zero, which means unknown.
-func (p *pool) after(end time.Time) time.Duration {
+// timeLeft returns how much time is left until an end; Never if the end is zero, which means unknown.
+func timeLeft(end, now time.Time) time.Duration {
 	if end.IsZero() {
 		return victims.Never
 	}
-	return end.Sub(p.Now)
+	return end.Sub(now)
 }
 
 // first returns the part of the pool with the n Pods that end first. If a search succeeds with this part, it would find

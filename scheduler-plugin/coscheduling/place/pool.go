@@ -55,7 +55,7 @@ func outranked(by queue.Rank) prey {
 // have found no room for replacements since `before`. Such gangs do no work, and wait just like the gang ahead.
 func brokenBehind(ahead queue.Rank, before time.Time) prey {
 	return func(_ *corev1.Pod, of *gangs.Standing) bool {
-		return of != nil && !of.Group.HeldBy(of.Placed) && of.Waits && of.Since.Before(before) && ahead.Compare(of.Rank) < 0
+		return of != nil && !of.WaitsSince.IsZero() && of.WaitsSince.Before(before) && ahead.Compare(of.Rank) < 0
 	}
 }
 
@@ -73,27 +73,11 @@ type gathering struct {
 
 // gather collects the Pods that the gang may preempt, and those that are ending already.
 func (s *seeker) gather(may prey) (*pool, error) {
-	nodes, err := s.cluster.Snapshot.List()
-	if err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	g := gathering{pool: &pool{Prey: victims.Prey{Now: s.cluster.Now(), MinRuntime: s.cluster.MinRuntime}}, cluster: s.cluster,
-		standings: s.others(), may: may, whole: make(map[dialect.Key][]fwk.PodInfo), stay: sets.New[dialect.Key]()}
-	for _, node := range nodes {
-		for _, info := range node.GetPods() {
-			pod := info.GetPod()
-			key, named := s.cluster.KeyOf(pod)
-			switch {
-			case s.held.Has(pod.UID):
-			case s.isOwn(pod, key, named):
-				if s.cluster.Evictions.IsLeaving(pod, g.Now) {
-					g.leaving = append(g.leaving, info)
-				}
-			case named:
-				g.add(info, standingOf(g.standings, key, pod))
-			default:
-				g.add(info, nil)
-			}
+	g := gathering{pool: &pool{Prey: victims.Prey{Now: s.sight.now, MinRuntime: s.cluster.MinRuntime}}, cluster: s.cluster,
+		standings: s.sight.standings, may: may, whole: make(map[dialect.Key][]fwk.PodInfo), stay: sets.New[dialect.Key]()}
+	for i := range s.sight.all {
+		if one := &s.sight.all[i]; one.state != held {
+			g.add(one)
 		}
 	}
 	g.addGangs()
@@ -103,44 +87,22 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	return g.pool, nil
 }
 
-// others returns the other gangs.
-func (s *seeker) others() map[dialect.Key]*gangs.Standing {
-	if s.standings == nil {
-		s.standings = s.cluster.Standings()
-	}
-	return s.standings
-}
-
-// isOwn reports whether a Pod is a member of the gang itself. key is the key of the gang that the Pod names, if named is
-// set.
-func (s *seeker) isOwn(pod *corev1.Pod, key dialect.Key, named bool) bool {
-	return named && key == s.gang.Key && s.gang.Group.HasMember(pod)
-}
-
-// standingOf returns the gang of a Pod that names the gang with this key; nil if the Pod is no member of a known gang.
-func standingOf(standings map[dialect.Key]*gangs.Standing, key dialect.Key, pod *corev1.Pod) *gangs.Standing {
-	if standing := standings[key]; standing != nil && standing.Group.HasMember(pod) {
-		return standing
-	}
-	return nil
-}
-
-// add adds a Pod of another gang, or a Pod without a gang, if the gang may preempt the Pod or the Pod is ending.
-func (g *gathering) add(info fwk.PodInfo, of *gangs.Standing) {
-	pod := info.GetPod()
-	takes := g.may(pod, of)
-	if takes && of == nil && g.cluster.MayBeMember(pod) {
+// add adds a Pod if the gang may preempt the Pod or the Pod is ending.
+func (g *gathering) add(one *seen) {
+	pod := one.info.GetPod()
+	takes := !one.own && g.may(pod, one.of)
+	if takes && one.of == nil && g.cluster.MayBeMember(pod) {
 		takes, g.spared = false, true
 	}
 	switch {
-	case g.cluster.Evictions.IsLeaving(pod, g.Now):
-		g.leaving = append(g.leaving, info)
+	case one.state == leaving:
+		g.leaving = append(g.leaving, one.info)
 		g.yielding = g.yielding || takes
 	case !takes:
-	case pod.DeletionTimestamp != nil: // The Pod was asked to end and does not.
+	case one.state == overstaying:
 		g.spared = true
 	default:
-		g.addVictim(info, of)
+		g.addVictim(one.info, one.of)
 	}
 }
 

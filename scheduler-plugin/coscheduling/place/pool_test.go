@@ -21,10 +21,13 @@ import (
 func TestWhatAGangMayTakeThePlaceOf(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	gang := func(priority int32, placed int32, change func(*gangs.Standing)) *gangs.Standing {
-		s := &gangs.Standing{Group: &dialect.Group{}, Rank: queue.Rank{Priority: priority}, Waits: true, Since: noon.Add(-time.Hour)}
+		s := &gangs.Standing{Group: &dialect.Group{}, Rank: queue.Rank{Priority: priority}}
 		s.Group.Spec.Minimum.Members = 2
 		s.Placed = podgroup.Tally{}
 		s.Placed.Add("", placed)
+		if !s.Group.HeldBy(s.Placed) {
+			s.WaitsSince = noon.Add(-time.Hour)
+		}
 		if change != nil {
 			change(s)
 		}
@@ -46,8 +49,8 @@ func TestWhatAGangMayTakeThePlaceOf(t *testing.T) {
 		"a gang of higher priority with Pods of lower":            {pod: ordinary(1, never), of: gang(6, 2, nil), ending: true},
 		"one behind that has lost a member, and waits as long":    {pod: ordinary(5, never), of: gang(4, 1, nil), outranked: true, broken: true, ending: true},
 		"one ahead that has lost a member":                        {pod: ordinary(5, never), of: gang(6, 1, nil), ending: true},
-		"one behind that has lost a member just now":              {pod: ordinary(5, never), of: gang(4, 1, func(s *gangs.Standing) { s.Since = noon }), outranked: true, ending: true},
-		"one behind that has lost a member, and found room since": {pod: ordinary(5, never), of: gang(4, 1, func(s *gangs.Standing) { s.Waits = false }), outranked: true, ending: true},
+		"one behind that has lost a member just now":              {pod: ordinary(5, never), of: gang(4, 1, func(s *gangs.Standing) { s.WaitsSince = noon }), outranked: true, ending: true},
+		"one behind that has lost a member, and found room since": {pod: ordinary(5, never), of: gang(4, 1, func(s *gangs.Standing) { s.WaitsSince = time.Time{} }), outranked: true, ending: true},
 	}
 	rank := queue.Rank{Priority: 5}
 	for name, tc := range tests {

@@ -15,8 +15,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
@@ -31,8 +29,8 @@ type seeker struct {
 	found *survey
 	// held are members of other gangs that are in the snapshot because of reservations.
 	held sets.Set[types.UID]
-	// standings are the other gangs, nil before the first search.
-	standings map[dialect.Key]*gangs.Standing
+	// sight is what the gang sees of the Pods on nodes, nil before the first search.
+	sight *sight
 	// until is when all searches of the cycle together have to end. left is how many searches are left; each gets an
 	// equal part of the time left.
 	until deadline
@@ -209,11 +207,22 @@ func (s *seeker) reserve(found *space, before *room.Reservation, whose string, o
 // findSpace searches again, and asks the plugins at each step.
 func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (*space, error) {
 	until := s.nextDeadline()
+	if err := s.look(ctx); err != nil {
+		return nil, err
+	}
 	pool, err := s.gather(may)
 	if err != nil {
 		return nil, err
 	}
 	return s.search(ctx, pool, until, evenWithout)
+}
+
+// look looks at the Pods on nodes, once for all searches.
+func (s *seeker) look(ctx context.Context) (err error) {
+	if s.sight == nil {
+		s.sight, err = look(ctx, s.gang, s.cluster, s.held, newResources(s.found.classes))
+	}
+	return err
 }
 
 // nextDeadline returns when the next search of the cycle has to end.
@@ -227,9 +236,10 @@ func (s *seeker) nextDeadline() deadline {
 // gang's minimum has room. It also returns all of these Pods, and the Pods that are ending already.
 func (s *seeker) findInTime(ctx context.Context) (found *space, all *pool, err error) {
 	until := s.nextDeadline()
-	if all, err = s.gatherEnding(ctx); err != nil {
+	if err = s.look(ctx); err != nil {
 		return nil, nil, err
 	}
+	all = s.sight.ending(s.cluster.Estimates)
 	if found, err = s.findByPacking(ctx, all, until); found != nil || err != nil {
 		return found, all, err
 	}

@@ -19,9 +19,8 @@ type shadow struct {
 	gone  int
 	// gangs are the ways to pack the gang: only the members that its minima need, or all of them. sets are the sets of
 	// nodes that may hold the gang.
-	gangs     []*planner.Gang
-	sets      [][]int
-	resources resources
+	gangs []*planner.Gang
+	sets  [][]int
 }
 
 // newShadow returns the cluster without the Pods of a pool that are leaving.
@@ -37,7 +36,7 @@ func newShadow(found *survey, pool *pool) *shadow {
 		}
 	}
 	return &shadow{pool: pool, world: world, gangs: []*planner.Gang{&least, found.gang},
-		sets: planner.Candidates(world, found.gang), resources: newResources(found.classes)}
+		sets: planner.Candidates(world, found.gang)}
 }
 
 // shortest returns how many Pods have to end until the gang fits, the earliest end first. It returns false if the gang
@@ -64,12 +63,10 @@ func (s *shadow) advance(n int) {
 	if n < s.gone {
 		sign, from, to = -1, n, s.gone
 	}
-	var amounts []int64
 	for _, one := range s.soon[from:to] {
 		pod := &s.seen[one.pod]
 		free := s.world.Nodes[pod.node].Free
-		amounts = s.resources.add(amounts[:0], pod.info.CalculateResource().Resource, 1)
-		for r, amount := range amounts {
+		for r, amount := range pod.request {
 			free[r] += sign * amount
 		}
 	}

@@ -32,7 +32,7 @@ func TestNoMoreWorkHasToEndThanUntilTheGangFits(t *testing.T) {
 					t.Fatal(err)
 				}
 				pods.soon = append(pods.soon, soon{pod: len(pods.seen)})
-				pods.seen = append(pods.seen, seen{info: info, node: n})
+				pods.seen = append(pods.seen, seen{info: info, node: n, request: []int64{int64(1000 * takes), 0, 0, 1}})
 			}
 		}
 		random.Shuffle(len(pods.soon), func(i, j int) { pods.soon[i], pods.soon[j] = pods.soon[j], pods.soon[i] })
@@ -40,7 +40,7 @@ func TestNoMoreWorkHasToEndThanUntilTheGangFits(t *testing.T) {
 		gang.Classes = []planner.Class{{Count: gang.Min, Request: []int64{int64(1000 * (1 + random.IntN(4))), 0, 0, 1}}}
 		at := func() *shadow {
 			own := world.Clone()
-			return &shadow{pool: pods, world: own, gangs: []*planner.Gang{gang}, sets: planner.Candidates(own, gang), resources: resourcesOf(nil)}
+			return &shadow{pool: pods, world: own, gangs: []*planner.Gang{gang}, sets: planner.Candidates(own, gang)}
 		}
 		dumb, want := at(), 0
 		for ; want <= len(pods.soon); want++ {

@@ -20,7 +20,7 @@ import (
 // recorded before it shows the eviction itself. Evictions also records the Pods that could not be evicted, so that the
 // scheduler does not retry for a while. Safe for concurrent use; the zero value is empty.
 type Evictions struct {
-	mu    sync.Mutex
+	mu    sync.RWMutex
 	until map[types.UID]time.Time
 	// refused has, by UID, the time until which the scheduler does not try again to evict a Pod.
 	refused map[types.UID]time.Time
@@ -53,8 +53,8 @@ func (e *Evictions) Refused(pod *corev1.Pod, until time.Time) {
 
 // IsRefused reports whether a Pod can't be evicted for now.
 func (e *Evictions) IsRefused(pod *corev1.Pod, now time.Time) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.mu.RLock()
+	defer e.mu.RUnlock()
 	return now.Before(e.refused[pod.UID])
 }
 
@@ -89,8 +89,8 @@ func (e *Evictions) GoneBy(pods []fwk.PodInfo, now time.Time) time.Time {
 // If this scheduler evicts the Pod, the time is never before the one that follows from the scheduler's own clock: the
 // API server's clock may be behind.
 func (e *Evictions) endOf(pod *corev1.Pod) time.Time {
-	e.mu.Lock()
+	e.mu.RLock()
 	end := e.until[pod.UID]
-	e.mu.Unlock()
+	e.mu.RUnlock()
 	return times.Later(end, victims.EndOf(pod))
 }

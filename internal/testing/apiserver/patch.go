@@ -19,7 +19,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"sigs.k8s.io/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // patch changes an object by one of the three kinds of patches.
@@ -87,7 +87,11 @@ func (s *Server) apply(c *call) (_ *revision, created bool, err error) {
 		return nil, false, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "", nil)
 	}
 	var fields map[string]any
-	if err := yaml.Unmarshal(c.Body, &fields); err != nil {
+	body, err := utilyaml.ToJSON(c.Body) // which is JSON already, mostly
+	if err == nil {
+		err = utiljson.Unmarshal(body, &fields)
+	}
+	if err != nil {
 		return nil, false, apierrors.NewBadRequest(err.Error())
 	}
 	applied := &unstructured.Unstructured{Object: fields}

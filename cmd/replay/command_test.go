@@ -5,6 +5,8 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +38,22 @@ func TestAStrangersFileGivesTheTableWithOneCommand(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
+	}
+}
+
+func TestACompressedFileIsRead(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "machine.swf.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compressed := gzip.NewWriter(file)
+	_, err = compressed.Write([]byte("; MaxNodes: 4\n1 0 0 600 4 -1 -1 4 900 -1 1 1\n"))
+	if err := errors.Join(err, compressed.Close(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, "--trace", file.Name(), "--policies", "fifo")
+	if err != nil || !strings.Contains(out, "1 jobs on 4 nodes") {
+		t.Errorf("%v:\n%s", err, out)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
 )
 
@@ -24,10 +24,14 @@ const (
 	swfRequested
 	swfRequestedTime
 	_ // requested memory
-	_ // status
+	swfStatus
 	swfUser
 	swfFields
 )
+
+// swfParts are the states of lines that describe a part of a run that was interrupted. A line with another state describes
+// the job as a whole.
+var swfParts = []string{"2", "3", "4"}
 
 // Trace is the content of a file: the jobs, and the machine if the file describes one.
 type Trace struct {
@@ -54,7 +58,8 @@ func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 		}
 		if header, ok := strings.CutPrefix(line, ";"); ok {
 			name, value, _ := strings.Cut(header, ":")
-			count, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 if it is no number: the header is free text
+			count := 0
+			_, _ = fmt.Sscan(value, &count) // 0 if there is no number: the header is free text
 			switch strings.TrimSpace(name) {
 			case "MaxNodes":
 				trace.Nodes = count
@@ -66,6 +71,9 @@ func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 		fields := strings.Fields(line)
 		if len(fields) < swfUser {
 			return Trace{}, fmt.Errorf("line %d: it has %d fields, and the Standard Workload Format has 18", n, len(fields))
+		}
+		if slices.Contains(swfParts, fields[swfStatus]) {
+			continue
 		}
 		values := make([]float64, swfFields)
 		for _, field := range []int{swfSubmit, swfRuntime, swfAllocated, swfRequested, swfRequestedTime} {
@@ -98,9 +106,9 @@ func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 	case perNode > 0:
 		trace.Units = perNode
 	case trace.Nodes > 0 && procs > trace.Nodes:
-		trace.Units = procs / trace.Nodes
+		trace.Units = (procs + trace.Nodes - 1) / trace.Nodes // a part of the nodes may not be for jobs
 	}
-	if trace.Nodes == 0 {
+	if procs > 0 {
 		trace.Nodes = (procs + trace.Units - 1) / trace.Units
 	}
 	for i := range trace.Jobs {

@@ -16,10 +16,12 @@ import (
 func TestAStandardWorkloadIsRead(t *testing.T) {
 	const file = `; MaxNodes: 4
 ; MaxProcs: 64
-; Note: a job that was cancelled has no run time
+; Note: job 3 was cancelled, so it has no run time, and job 2 ran in two parts
  1 100 5 3600 32 -1 -1 32 7200 -1 1 7 1 -1 1 -1 -1 -1
  2 160 0 60 4 -1 -1 -1 -1 -1 1 -1 1 -1 1 -1 -1 -1
  3 170 0 -1 4 -1 -1 4 60 -1 5 7 1 -1 1 -1 -1 -1
+ 2 160 0 20 4 -1 -1 -1 -1 -1 2 -1 1 -1 1 -1 -1 -1
+ 2 160 0 40 4 -1 -1 -1 -1 -1 3 -1 1 -1 1 -1 -1 -1
 `
 	trace, err := ReadSWF(strings.NewReader(file), 0)
 	if err != nil {
@@ -31,6 +33,21 @@ func TestAStandardWorkloadIsRead(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, trace); diff != "" {
 		t.Errorf("the trace (-want,+got):\n%s", diff)
+	}
+}
+
+// TestTheMachineHasAllProcessorsOfTheHeader: some of the nodes are not for jobs.
+func TestTheMachineHasAllProcessorsOfTheHeader(t *testing.T) {
+	for header, want := range map[string]Trace{
+		"; MaxNodes: 338\n":                                       {Nodes: 338, Units: 1},
+		"; MaxProcs: 64\n":                                        {Nodes: 64, Units: 1},
+		"; MaxNodes: 1024 (of four processors)\n; MaxProcs: 4008": {Nodes: 1002, Units: 4},
+		"; MaxNodes: 430\n; MaxProcs: 338 (for batch jobs)":       {Nodes: 338, Units: 1},
+	} {
+		got, err := ReadSWF(strings.NewReader(header), 0)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("header %q: %v; the trace (-want,+got):\n%s", header, err, diff)
+		}
 	}
 }
 

@@ -36,7 +36,9 @@ const blind = "lockstep-blind"
 // options are what the flags say.
 type options struct {
 	// t is the test as which the command runs.
-	t                      *testing.T
+	t *testing.T
+	// progress is where the command says what it does.
+	progress               io.Writer
 	trace, format, columns string
 	nodes                  string
 	policies               []string
@@ -68,7 +70,10 @@ true run times).`,
 		Args:         cobra.NoArgs,
 		Version:      buildinfo.Version(),
 		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout(), cmd.ErrOrStderr()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.progress = cmd.ErrOrStderr()
+			return o.run(cmd.OutOrStdout())
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.trace, "trace", "", "file of the workload; this or --generate is required")
@@ -93,7 +98,7 @@ true run times).`,
 	return cmd
 }
 
-func (o *options) run(out, progress io.Writer) error {
+func (o *options) run(out io.Writer) error {
 	onCluster, err := o.live.parse()
 	if err != nil {
 		return err
@@ -132,7 +137,7 @@ func (o *options) run(out, progress io.Writer) error {
 	fmt.Fprintf(out, "%s; %d jobs are larger than the cluster and left out\n\n", title, tooLarge)
 	var all []figures.Figures
 	for _, p := range o.plays(nodes, bounds, onCluster) {
-		fmt.Fprintf(progress, "playing %s\n", p.name)
+		fmt.Fprintf(o.progress, "playing %s\n", p.name)
 		var variants []figures.Figures
 		for seed := range max(1, o.variants) {
 			f, err := p.of(o.variant(jobs, uint64(seed)+1))
@@ -250,10 +255,22 @@ func (o *options) write(title string, all []figures.Figures) error {
 func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (workload.Outcome, error) {
 	if name == lockstep || name == blind {
 		args := cmp.Or(o.args, machine.DefaultArgs(o.starts))
-		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: args, Blind: name == blind, Enforced: name != blind && o.starts})
+		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: args, Blind: name == blind, Enforced: name != blind && o.starts,
+			Ended: progressOf(len(jobs), o.progress)})
 	}
 	if !slices.Contains(policy.Names, policy.Name(name)) {
 		return workload.Outcome{}, fmt.Errorf("no such policy; policies are lockstep, lockstep-blind, fifo, greedy, easy, easy-true")
 	}
 	return policy.Play(policy.Name(name), jobs, nodes), nil
+}
+
+// progressOf returns a function to call when a job has ended. It reports the progress each 5000 jobs: plays of fewer jobs
+// are over soon.
+func progressOf(jobs int, to io.Writer) func() {
+	ended := 0
+	return func() {
+		if ended++; ended%5000 == 0 {
+			fmt.Fprintf(to, "  %d of %d jobs have ended\n", ended, jobs)
+		}
+	}
 }

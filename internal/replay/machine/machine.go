@@ -47,6 +47,8 @@ type Options struct {
 	// Blind means that the scheduler does not know how long jobs run. Otherwise it knows their limits: as limits if
 	// Enforced is true, else as estimates.
 	Blind, Enforced bool
+	// Ended is called when a job has ended. Nil: it is not called.
+	Ended func()
 }
 
 // DefaultArgs returns the plugin's default arguments, with the PodGroup APIs of other projects off. If starts is false,
@@ -198,6 +200,9 @@ func (p *player) End(_ context.Context, job int) {
 		apiserver.Remove[corev1.Pod](p.server, namespace, podName(job, i))
 	}
 	p.tidy()
+	if p.options.Ended != nil {
+		p.options.Ended()
+	}
 }
 
 // Create makes a job's PodGroup and Pods.

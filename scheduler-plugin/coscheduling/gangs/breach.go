@@ -46,7 +46,7 @@ func (g *gang) wasBroken() bool {
 	return g.group != nil && lastHeld(g).HeldBy(g.withPreempted())
 }
 
-// spares reports whether the gang has its minimum without the member that it has just lost.
+// spares reports whether the gang still has the minimum that it had: that of its stage, if it is placed in stages.
 func (g *gang) spares() bool {
 	return g.group != nil && lastHeld(g).HeldBy(g.placed)
 }

@@ -244,7 +244,7 @@ func (r Reader) Standings() map[dialect.Key]*Standing {
 			continue
 		}
 		one := &Standing{Group: lastHeld(g), Rank: g.worth(), Placed: g.placed.Plus(podgroup.Tally{}), GoesWhole: g.goesWhole()}
-		if g.lacksMinimum() && g.complete() {
+		if !g.spares() && g.complete() {
 			if _, refused := t.queue.Told(key); refused {
 				one.WaitsSince = t.queue.Since(key)
 			}

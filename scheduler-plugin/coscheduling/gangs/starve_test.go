@@ -74,6 +74,41 @@ func TestAGangThatHasJustLostAMemberIsNotGivenAway(t *testing.T) {
 	}
 }
 
+// TestWhichGangsLackMembersAndWait: the ones that have lost what they had, and found no room for it.
+func TestWhichGangsLackMembersAndWait(t *testing.T) {
+	for name, tc := range map[string]struct {
+		begin func(*bench)
+		want  bool
+	}{
+		"one with fewer members than its minimum": {func(b *bench) {
+			b.SetGroup(makeGroup("gang", 2))
+			b.add(makePod("a", inGroup("gang"), onNode("node")), makePod("d", inGroup("gang")))
+		}, true},
+		"one with its minimum, and further members that wait": {func(b *bench) {
+			b.SetGroup(makeGroup("gang", 1))
+			b.add(makePod("a", inGroup("gang"), onNode("node")), makePod("d", inGroup("gang")))
+		}, false},
+		"one with a stage that runs, and a next stage that waits": {func(b *bench) {
+			stages(b)
+			b.add(makePod("d", inGroup("gang"), staged))
+			b.tick(3 * time.Second)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			tc.begin(b)
+			began := b.time
+			view := b.cycle()
+			b.fail(gangName, view.Group.UID, queue.Refusal{Message: "no room"}, 0, 0)
+			b.time = b.time.Add(time.Hour)
+			since := b.Standings()[gangName].WaitsSince
+			if got := !since.IsZero() && !since.After(began); got != tc.want {
+				t.Errorf("it waits: %t (since %s), want %t", got, since, tc.want)
+			}
+		})
+	}
+}
+
 // TestSinceWhenAGangWaits: since it was first told that there is no room, also by a scheduler before this one, but
 // not since before it had its members. A group that is made long before its Pods has no right to others' room for that.
 func TestSinceWhenAGangWaits(t *testing.T) {

@@ -53,8 +53,8 @@ type Standing struct {
 	Placed podgroup.Tally
 	// GoesWhole reports that all members go if a needed member goes.
 	GoesWhole bool
-	// WaitsSince is when the gang's other members began to wait, if the gang lacks its minimum and found no place for
-	// these members; otherwise zero.
+	// WaitsSince is when the gang's waiting members began to wait, if the gang has lost the minimum that it had and found
+	// no place for these members; otherwise zero.
 	WaitsSince time.Time
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
@@ -66,6 +67,34 @@ func TestAGangThatTakesTooLongToPlanHoldsNobodyUp(t *testing.T) {
 			t.Errorf("%d members are placed of the gang that was given up", n)
 		}
 	})
+}
+
+// TestAGangOfTooManyResourcesIsRefused: the planner has an amount of each resource for each node, so a gang that names
+// thousands would have it use up the memory.
+func TestAGangOfTooManyResourcesIsRefused(t *testing.T) {
+	for resources, want := range map[int]string{64: "0 of the 2 members that are needed", 65: "more than 64 different extended resources"} {
+		t.Run(fmt.Sprint(resources), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				naming := func(from, to int) podOption {
+					return func(w *schedulertesting.PodWrapper) {
+						for i := from; i < to; i++ {
+							w.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprintf("example.com/%d", i))] = resource.MustParse("1")
+						}
+					}
+				}
+				w := newWorld(t, all(makeNodes("node", 2, 100), makeGroup("gang", 2),
+					makePod("a", inGroup("gang"), naming(0, 40)), makePod("b", inGroup("gang"), naming(40, resources)))...)
+				w.start()
+				got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				if !strings.Contains(got.Message, want) {
+					t.Errorf("message %q, want one with %q", got.Message, want)
+				}
+				w.create(makeGroup("other", 1))
+				w.create(makePod("other-0", inGroup("other")))
+				w.eventually("another gang is placed", func() bool { return w.placed("other") == 1 })
+			})
+		})
+	}
 }
 
 // TestAllThatAGangTriesInItsTurnEndsByOneDeadline: a plugin that is slow refuses one of its members at the end, on nodes that

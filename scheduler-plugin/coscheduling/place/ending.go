@@ -34,7 +34,7 @@ func (v *sight) ending(estimates bool) *pool {
 	members := make(map[dialect.Key][]int)
 	for i := range v.all {
 		switch one := &v.all[i]; {
-		case one.state == held:
+		case one.state == expected:
 		case !one.own && !one.byItself: // If the Pod is ending, its controller replaces it.
 		case one.state == leaving:
 			p.leaving = append(p.leaving, one.info)

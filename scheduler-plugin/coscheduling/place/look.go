@@ -23,9 +23,9 @@ type seen struct {
 	info  fwk.PodInfo
 	node  int             // the index of the Pod's node in the snapshot
 	own   bool            // the Pod is a member of the gang itself
-	of    *gangs.Standing // the Pod's other gang, nil if none
+	of    *gangs.Standing // the Pod's gang if it is another one, nil if none is known
 	state podState
-	// The rest is set only if the gang is the first in the queue: only such a gang waits for ends. byItself reports that
+	// The rest is set only if the gang has a right to a reservation: only such a gang waits for ends. byItself reports that
 	// the Pod ends by itself. Then request is what its node gets back, ran is how long the Pod has run, and in is how much
 	// longer it will run. in is missing for members of gangs; see endGangs.
 	byItself bool
@@ -33,26 +33,27 @@ type seen struct {
 	in, ran  time.Duration
 }
 
-// podState says what becomes of a Pod on a node.
+// podState says whether a Pod in the snapshot stays on its node.
 type podState int8
 
 const (
 	running     podState = iota
 	leaving              // the Pod is ending
 	overstaying          // the Pod was asked to end and does not
-	held                 // the Pod is not there: room is reserved for it
+	expected             // the Pod is not on the node yet: room is reserved for it
 )
 
-// sight is what the gang that seeks room saw at one time: all Pods on nodes, and the standings of all gangs.
+// sight is what the gang that seeks room saw at one time: all Pods on nodes, and the standings of
+// the gangs that have placed members.
 type sight struct {
 	all       []seen
 	standings map[dialect.Key]*gangs.Standing
 	now       time.Time
 }
 
-// look looks at all Pods on nodes. Pods with a UID in reserved are there only because room is reserved for them. There
-// may be 100,000 Pods, so the nodes are read in parallel.
-func look(ctx context.Context, gang *Gang, cluster *Cluster, reserved sets.Set[types.UID], resources resources) (*sight, error) {
+// look looks at all Pods on nodes. `reserved` are Pods that are there only because room is reserved for them. There may
+// be 100,000 Pods, so the nodes are read in parallel. amounts says which resources the field request of seen has.
+func look(ctx context.Context, gang *Gang, cluster *Cluster, reserved sets.Set[types.UID], amounts resources) (*sight, error) {
 	nodes, err := cluster.Snapshot.List()
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -62,27 +63,33 @@ func look(ctx context.Context, gang *Gang, cluster *Cluster, reserved sets.Set[t
 		begin[n], pods = pods, pods+len(node.GetPods())
 	}
 	v := &sight{all: make([]seen, pods), standings: cluster.Standings(), now: cluster.Now()}
-	width := len(resources.names)
-	requests := make([]int64, pods*width) // one allocation in place of 100,000
+	width := len(amounts.names)
+	var requests []int64
+	if gang.First {
+		requests = make([]int64, pods*width) // one allocation in place of 100,000
+	}
 	cluster.Profiles[gang.schedulerName()].Parallelizer().Until(ctx, len(nodes), func(n int) {
 		for i, info := range nodes[n].GetPods() {
 			i += begin[n]
-			one := v.at(info, gang, cluster)
+			one := v.see(info, gang, cluster)
 			one.node = n
 			if reserved.Has(info.GetPod().UID) {
-				one.state = held
+				one.state = expected
 			}
 			if one.byItself {
-				one.request = resources.add(requests[i*width:i*width:(i+1)*width], info.CalculateResource().Resource, 1)
+				one.request = amounts.add(requests[i*width:i*width:(i+1)*width], info.CalculateResource().Resource, 1)
 			}
 			v.all[i] = one
 		}
 	}, cluster.Plugin)
-	return v, ctx.Err() // Until stops early if ctx is done
+	if err := ctx.Err(); err != nil { // Until has stopped early
+		return nil, fmt.Errorf("looking at the Pods on nodes: %w", err)
+	}
+	return v, nil
 }
 
-// at returns what the gang sees of a Pod, without the fields node and request, and without the state held.
-func (v *sight) at(info fwk.PodInfo, gang *Gang, cluster *Cluster) seen {
+// see returns what the gang sees of a Pod, without the fields node and request, and without the state expected.
+func (v *sight) see(info fwk.PodInfo, gang *Gang, cluster *Cluster) seen {
 	pod, one := info.GetPod(), seen{info: info}
 	if key, named := cluster.KeyOf(pod); named {
 		one.own = key == gang.Key && gang.Group.HasMember(pod)

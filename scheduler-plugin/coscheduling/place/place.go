@@ -45,6 +45,8 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		why = &Shortfall{Message: tooConstrained(len(first.found.classes), &cluster)}
 		why.giveUp()
 		return Unsought(&gang, cluster.Own, *why), nil
+	case errors.Is(err, errManyResources):
+		return Unsought(&gang, cluster.Own, Shortfall{Message: err.Error()}), nil
 	case err != nil:
 		return Outcome{}, err
 	case why == nil:
@@ -60,10 +62,10 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		why.Message += fmt.Sprintf("; %d of the members are still to come, for %s that the group announces", n, starting.rest().WithoutPods())
 	}
 
-	s := &seeker{gang: first.gang, cluster: &cluster, found: first.found, held: sets.New[types.UID](), until: cluster.searchDeadline(),
+	s := &seeker{gang: first.gang, cluster: &cluster, found: first.found, reserved: sets.New[types.UID](), until: cluster.searchDeadline(),
 		wantsDevices: slices.ContainsFunc(first.found.classes, func(c *class) bool { return len(c.devices) > 0 || len(c.info.Pod.Spec.ResourceClaims) > 0 })}
 	for _, pod := range ahead.pods {
-		s.held.Insert(pod.UID)
+		s.reserved.Insert(pod.UID)
 	}
 	out := refused(&gang, cluster.Own, *why)
 	if err := s.seek(ctx, &out); errors.Is(err, errOverdue) {

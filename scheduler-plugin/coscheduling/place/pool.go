@@ -76,7 +76,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	g := gathering{pool: &pool{Prey: victims.Prey{Now: s.sight.now, MinRuntime: s.cluster.MinRuntime}}, cluster: s.cluster,
 		standings: s.sight.standings, may: may, whole: make(map[dialect.Key][]fwk.PodInfo), stay: sets.New[dialect.Key]()}
 	for i := range s.sight.all {
-		if one := &s.sight.all[i]; one.state != held {
+		if one := &s.sight.all[i]; one.state != expected {
 			g.add(one)
 		}
 	}

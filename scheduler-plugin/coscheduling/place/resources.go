@@ -4,6 +4,7 @@
 package place
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -28,6 +29,12 @@ func (r resources) with(devices deviceRoom) resources {
 	r.devices = devices
 	return r
 }
+
+// maxExtended is how many extended resources the members of a gang may request together. The planner has an amount of
+// each for each node.
+const maxExtended = 64
+
+var errManyResources = fmt.Errorf("the members request more than %d different extended resources", maxExtended)
 
 func newResources(classes []*class) resources {
 	extended := make(map[corev1.ResourceName]bool)

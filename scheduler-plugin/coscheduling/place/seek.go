@@ -27,8 +27,8 @@ type seeker struct {
 	cluster *Cluster
 	// found is what the plugins said when the gang found no place.
 	found *survey
-	// held are members of other gangs that are in the snapshot because of reservations.
-	held sets.Set[types.UID]
+	// reserved are members of other gangs that are in the snapshot because of reservations.
+	reserved sets.Set[types.UID]
 	// sight is what the gang sees of the Pods on nodes, nil before the first search.
 	sight *sight
 	// until is when all searches of the cycle together have to end. left is how many searches are left; each gets an
@@ -220,7 +220,7 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (*sp
 // look looks at the Pods on nodes, once for all searches.
 func (s *seeker) look(ctx context.Context) (err error) {
 	if s.sight == nil {
-		s.sight, err = look(ctx, s.gang, s.cluster, s.held, newResources(s.found.classes))
+		s.sight, err = look(ctx, s.gang, s.cluster, s.reserved, newResources(s.found.classes))
 	}
 	return err
 }

@@ -59,11 +59,15 @@ func (a *attempt) survey(ctx context.Context) error {
 		return err
 	}
 	a.found.classes = classes
+	resources := newResources(classes)
+	if len(resources.scalars) > maxExtended {
+		return errManyResources
+	}
 	wants := wantsOf(classes)
 	gang := &planner.Gang{Levels: podclass.Levels(a.gang.Group.Spec.Topology, wants, nodesUnder(a.gang, a.cluster.Snapshot), a.until.isOver), IsOver: a.until.isOver}
 	gang.Min, gang.MinRole = a.gang.minima()
 
-	resources := newResources(classes).with(roomOfDevices(ctx, a, nodes))
+	resources = resources.with(roomOfDevices(ctx, a, nodes))
 	a.found.provided = resources.provided(nodes, classes)
 	pass := passOf(a, nodes, resources, gang.Levels)
 	changed := pass.renew(resources, gang.Levels, nominated.on(nodes, resources))

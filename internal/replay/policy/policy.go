@@ -163,18 +163,33 @@ func (p *player) reserve(job int) *reservation {
 	then := p.free.clone()
 	units, pods := p.jobs[job].Units, p.jobs[job].Pods
 	at := p.now
+	last := make([]time.Duration, len(then.free)) // when the last job on each node ends, 0 if nothing ends there
 	for i, run := range ending {
 		then.add(run.Nodes, p.jobs[run.Job].Units)
 		at = ends(run)
+		for _, node := range run.Nodes {
+			last[node] = at
+		}
 		if i+1 < len(ending) && ends(ending[i+1]) == at {
 			continue
 		}
-		if nodes := then.place(pods, units); nodes != nil {
+		if nodes := then.placeIn(latestFirst(last), pods, units); nodes != nil {
 			then.remove(nodes, units)
 			break
 		}
 	}
 	return &reservation{at: at, spare: then.free}
+}
+
+// latestFirst returns the nodes in the order in which a reservation takes them: those that become free last come first,
+// so that jobs that may run on find as much room as possible now.
+func latestFirst(last []time.Duration) []int {
+	nodes := make([]int, len(last))
+	for node := range nodes {
+		nodes[node] = node
+	}
+	slices.SortStableFunc(nodes, func(a, b int) int { return -cmp.Compare(last[a], last[b]) })
+	return nodes
 }
 
 // place returns a node for each Pod of a job that may still run when the reserved job starts; nil if there is no room.

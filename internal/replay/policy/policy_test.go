@@ -52,6 +52,20 @@ func TestEachPolicyStartsJobsInItsOrder(t *testing.T) {
 	}
 }
 
+// TestALongJobMayUseWhatTheReservationLeaves: of five nodes two will be left beside the reserved job, wherever the jobs run
+// that end first.
+func TestALongJobMayUseWhatTheReservationLeaves(t *testing.T) {
+	short, long := job("short", 0, 5*time.Second, 5*time.Second, 2), job("long", 0, 1000*time.Second, 1000*time.Second, 3)
+	for _, first := range [][]workload.Job{{short, long}, {long, short}} {
+		jobs := append(first, job("reserved", 10*time.Second, 1000*time.Second, 1000*time.Second, 3), job("longer", 20*time.Second, 5000*time.Second, 5000*time.Second, 2))
+		for _, run := range Play(EASY, jobs, workload.Uniform(5, 1)).Runs {
+			if jobs[run.Job].Name == "longer" && run.Start != 20*time.Second {
+				t.Errorf("after %s the longer job starts at %s, want 20s", first[0].Name, run.Start)
+			}
+		}
+	}
+}
+
 func TestNoNodeHasMoreThanItsUnits(t *testing.T) {
 	nodes := workload.Uniform(6, 8)
 	jobs, _ := workload.Prepare(workload.Training(400, nodes, 1.1, 5), nodes)

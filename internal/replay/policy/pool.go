@@ -69,3 +69,17 @@ func (p *pool) place(pods, units int) []int {
 	}
 	return nodes
 }
+
+// placeIn returns a node for each Pod, or nil if the Pods don't fit. The nodes are taken in an order.
+func (p *pool) placeIn(order []int, pods, units int) []int {
+	var nodes []int
+	for _, node := range order {
+		for n := p.free[node] / units; n > 0 && len(nodes) < pods; n-- {
+			nodes = append(nodes, node)
+		}
+		if len(nodes) == pods {
+			return nodes
+		}
+	}
+	return nil
+}

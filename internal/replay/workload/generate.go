@@ -150,8 +150,9 @@ func Lie(jobs []Job, factor float64) ([]Job, Liars, error) {
 	return lying, liars, nil
 }
 
-// Weeks returns a variant of a workload: as many whole weeks as the workload has, each drawn from its weeks with
-// replacement. The seed decides the draw. If a class has few jobs, variants show how much its figures depend on chance.
+// Weeks returns a variant of a workload: as many weeks as the workload has, each drawn from its weeks with replacement.
+// The last week may be a part of a week, and is as long as it is. The seed decides the draw. If a class has few jobs,
+// variants show how much its figures depend on chance. jobs are sorted by the time of their creation.
 func Weeks(jobs []Job, seed uint64) []Job {
 	const week = 7 * 24 * time.Hour
 	random := rand.New(rand.NewPCG(seed, 4))
@@ -163,13 +164,16 @@ func Weeks(jobs []Job, seed uint64) []Job {
 		weeks[job.Submit/week] = append(weeks[job.Submit/week], job)
 	}
 	var drawn []Job
+	begin := time.Duration(0)
 	for i := range weeks {
 		from := random.IntN(len(weeks))
+		shift := begin - time.Duration(from)*week
 		for _, job := range weeks[from] {
-			job.Submit += time.Duration(i-from) * week
+			job.Submit += shift
 			job.Name = fmt.Sprintf("w%d-%s", i, job.Name)
 			drawn = append(drawn, job)
 		}
+		begin += min(week, jobs[len(jobs)-1].Submit-time.Duration(from)*week)
 	}
 	return drawn
 }

@@ -132,15 +132,28 @@ func TestNudgedJobsRunForNearlyAsLongAndNoLongerThanTheirLimits(t *testing.T) {
 	}
 }
 
+// TestWeeksAreDrawnWhole: a job is created each day, for three weeks and two days.
 func TestWeeksAreDrawnWhole(t *testing.T) {
+	const day = 24 * time.Hour
 	var jobs []Job
-	for i := range 28 {
-		jobs = append(jobs, Job{Name: "j", Submit: time.Duration(i) * 24 * time.Hour, Pods: 1 + i/7, Units: 1})
+	for i := range 23 {
+		jobs = append(jobs, Job{Name: "j", Submit: time.Duration(i) * day, Pods: 1 + i/7, Units: 1})
 	}
-	drawn := Weeks(jobs, 3)
-	for i := range drawn {
-		if drawn[i].Pods != drawn[i/7*7].Pods || drawn[i].Submit != time.Duration(i)*24*time.Hour {
-			t.Errorf("day %d: %d Pods on day %s, want those of one week", i, drawn[i].Pods, drawn[i].Submit)
+	for seed := range uint64(20) {
+		ofWeek, before := 0, time.Duration(0)
+		for i, job := range Weeks(jobs, seed) {
+			if i == 0 || ofWeek == 0 {
+				ofWeek = []int{7, 7, 7, 2}[job.Pods-1]
+			} else if job.Submit != before+day {
+				t.Errorf("seed %d: job %d of a week is created %s after the one before, want a day", seed, i, job.Submit-before)
+			}
+			if gap := job.Submit - before; gap < 0 || gap > day {
+				t.Errorf("seed %d: for %s before job %d no job is created", seed, gap, i)
+			}
+			ofWeek, before = ofWeek-1, job.Submit
+		}
+		if ofWeek != 0 {
+			t.Errorf("seed %d: the last week is cut", seed)
 		}
 	}
 }

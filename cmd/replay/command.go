@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/page"
 	"github.com/lockstep-k8s/lockstep/internal/replay/policy"
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // lockstep is the name of the policy that is Lockstep's scheduler itself.
@@ -103,44 +105,43 @@ func (o *options) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	jobs, nodes, err := o.workload()
+	if err := o.checkFlags(); err != nil {
+		return err
+	}
+	in, err := o.input()
 	if err != nil {
 		return err
 	}
-	if err := workload.Check(jobs); err != nil {
+	if err := workload.Check(in.jobs); err != nil {
 		return err
 	}
-	jobs, tooLarge := workload.Prepare(jobs, nodes)
+	jobs, tooLarge := workload.Prepare(in.jobs, in.nodes)
+	leftOut := fmt.Sprintf("left out: %d that did not run or need no units, %d larger than the cluster", in.skipped, tooLarge)
 	if len(jobs) == 0 {
-		return errors.New("the workload has no job that fits on the nodes")
+		return fmt.Errorf("the workload has no job to play; %s", leftOut)
 	}
 	if o.overstate != 0 {
-		if !(o.overstate >= 1 && o.overstate <= 1000) {
-			return fmt.Errorf("--overstate is %g, and must be 0, or from 1 to 1000", o.overstate)
-		}
 		jobs = workload.Estimates(jobs, o.overstate, o.seed)
+	}
+	if o.starts {
+		jobs = workload.Enforced(jobs)
 	}
 	if err := o.checkLiars(jobs); err != nil {
 		return err
 	}
-	if o.variants < 0 || o.variants > 100 {
-		return fmt.Errorf("--variants is %d, and must be from 0 to 100", o.variants)
-	}
 	bounds := figures.Bounds(o.bounds)
 	if len(bounds) == 0 {
-		bounds = figures.DefaultBounds(nodes)
+		bounds = figures.DefaultBounds(in.nodes)
 	}
-	if bounds[0] < 1 || !slices.IsSorted(bounds) {
-		return fmt.Errorf("--sizes is %v: sizes must be at least 1 and grow", o.bounds)
-	}
-	title := fmt.Sprintf("%d jobs on %d nodes of up to %d units, load %.2f", len(jobs), len(nodes), nodes.Largest(), workload.Load(jobs, nodes))
-	fmt.Fprintf(out, "%s; %d jobs are larger than the cluster and left out\n\n", title, tooLarge)
+	title := fmt.Sprintf("%s on %s of up to %s, load %.2f", text.Counted(len(jobs), "job"), text.Counted(len(in.nodes), "node"),
+		text.Counted(in.nodes.Largest(), "unit"), workload.Load(jobs, in.nodes))
+	fmt.Fprintf(out, "%s; %s\n\n", title, leftOut)
 	var all []figures.Figures
-	for _, p := range o.plays(nodes, bounds, onCluster) {
+	for _, p := range o.plays(in.nodes, bounds, onCluster) {
 		fmt.Fprintf(o.progress, "playing %s\n", p.name)
 		var variants []figures.Figures
-		for seed := range max(1, o.variants) {
-			f, err := p.of(o.variant(jobs, uint64(seed)+1))
+		for variant := range max(1, o.variants) {
+			f, err := p.of(o.variant(jobs, o.seed+uint64(variant)))
 			if err != nil { // The figures of the others are there.
 				return errors.Join(figures.WriteTable(out, all), fmt.Errorf("playing %s: %w", p.name, err))
 			}
@@ -148,10 +149,35 @@ func (o *options) run(out io.Writer) error {
 		}
 		all = append(all, figures.Median(variants))
 	}
-	if err := o.write(title, all); err != nil {
-		return err
+	return errors.Join(figures.WriteTable(out, all), o.write(title, all))
+}
+
+// checkFlags returns an error if a flag is out of range, before anything is played.
+func (o *options) checkFlags() error {
+	own := slices.Contains(o.policies, lockstep) || slices.Contains(o.policies, blind)
+	for _, name := range o.policies {
+		if name != lockstep && name != blind && !slices.Contains(policy.Names, policy.Name(name)) {
+			return fmt.Errorf("--policies has %q, and policies are lockstep, lockstep-blind, fifo, greedy, easy, easy-true", name)
+		}
 	}
-	return figures.WriteTable(out, all)
+	switch {
+	case len(o.policies) == 0:
+		return errors.New("--policies is empty: at least one policy is needed")
+	case o.with != "" && !own:
+		return errors.New("--with plays the policies lockstep and lockstep-blind, and --policies has neither")
+	case o.overstate != 0 && !(o.overstate >= 1 && o.overstate <= 1000):
+		return fmt.Errorf("--overstate is %g, and must be 0, or from 1 to 1000", o.overstate)
+	case o.variants < 0 || o.variants > 100:
+		return fmt.Errorf("--variants is %d, and must be from 0 to 100", o.variants)
+	case len(o.bounds) > 0 && (o.bounds[0] < 1 || !slices.IsSorted(o.bounds)):
+		return fmt.Errorf("--sizes is %v: sizes must be at least 1 and grow", o.bounds)
+	}
+	if o.with != "" {
+		if _, err := exec.LookPath(o.with); err != nil {
+			return fmt.Errorf("--with: %w", err)
+		}
+	}
+	return nil
 }
 
 // play gives a row of the table: the figures of jobs under a policy.
@@ -257,9 +283,6 @@ func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (
 		args := cmp.Or(o.args, machine.DefaultArgs(o.starts))
 		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: args, Blind: name == blind, Enforced: name != blind && o.starts,
 			Ended: progressOf(len(jobs), o.progress)})
-	}
-	if !slices.Contains(policy.Names, policy.Name(name)) {
-		return workload.Outcome{}, fmt.Errorf("no such policy; policies are lockstep, lockstep-blind, fifo, greedy, easy, easy-true")
 	}
 	return policy.Play(policy.Name(name), jobs, nodes), nil
 }

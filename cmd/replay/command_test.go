@@ -41,19 +41,70 @@ func TestAStrangersFileGivesTheTableWithOneCommand(t *testing.T) {
 	}
 }
 
+// swfFile writes a file in the Standard Workload Format, and returns its name.
+func swfFile(t *testing.T, name, text string) string {
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestACompressedFileIsRead(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "machine.swf.gz"))
-	if err != nil {
+	const text = "\ufeff; MaxNodes: 4\n1 0 0 600 4 -1 -1 4 900 -1 1 1\n"
+	var compressed bytes.Buffer
+	writer := gzip.NewWriter(&compressed)
+	_, err := writer.Write([]byte(text))
+	if err := errors.Join(err, writer.Close()); err != nil {
 		t.Fatal(err)
 	}
-	compressed := gzip.NewWriter(file)
-	_, err = compressed.Write([]byte("; MaxNodes: 4\n1 0 0 600 4 -1 -1 4 900 -1 1 1\n"))
-	if err := errors.Join(err, compressed.Close(), file.Close()); err != nil {
-		t.Fatal(err)
+	for name, content := range map[string]string{"machine.swf": text, "machine.SWF.gz": compressed.String()} {
+		out, err := run(t, "--trace", swfFile(t, name, content), "--policies", "fifo")
+		if err != nil || !strings.Contains(out, "1 job on 4 nodes") {
+			t.Errorf("%s: %v:\n%s", name, err, out)
+		}
 	}
-	out, err := run(t, "--trace", file.Name(), "--policies", "fifo")
-	if err != nil || !strings.Contains(out, "1 jobs on 4 nodes") {
+}
+
+func TestItIsSaidWhichJobsAreLeftOut(t *testing.T) {
+	const cancelled, large = "1 0 0 -1 4 -1 -1 4 900 -1 5 1\n", "2 0 0 600 9 -1 -1 9 900 -1 1 1\n"
+	out, err := run(t, "--policies", "fifo", "--trace", swfFile(t, "machine.swf", "; MaxNodes: 4\n3 0 0 600 4 -1 -1 4 900 -1 1 1\n"+cancelled+large))
+	if want := "1 job on 4 nodes of up to 1 unit, load 0.00; left out: 1 that did not run or need no units, 1 larger than the cluster\n"; err != nil || !strings.HasPrefix(out, want) {
 		t.Errorf("%v:\n%s", err, out)
+	}
+	_, err = run(t, "--trace", swfFile(t, "machine.swf", "; MaxNodes: 4\n"+cancelled+large))
+	if want := "no job to play; left out: 1 that did not run or need no units, 1 larger"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("without a job to play: %v", err)
+	}
+}
+
+// TestLimitsAreEnforcedOnAllPolicies: the first job would run for hours, and has a limit of ten minutes.
+func TestLimitsAreEnforcedOnAllPolicies(t *testing.T) {
+	out, err := run(t, "--expected-starts", "--policies", "lockstep,fifo", "--trace", swfFile(t, "machine.swf",
+		"; MaxNodes: 4\n1 0 0 10000 4 -1 -1 4 600 -1 1 1\n2 10 0 100 4 -1 -1 4 600 -1 1 2\n"))
+	if err != nil || !strings.Contains(out, "fifo      > 2   2     0s        9m") || strings.Contains(out, "2h") {
+		t.Errorf("%v, and the second job should wait for 9m50s under both policies:\n%s", err, out)
+	}
+}
+
+func TestTheTableIsPrintedAlsoIfAFileCantBeWritten(t *testing.T) {
+	out, err := run(t, "--generate", "training", "--jobs", "9", "--policies", "fifo", "--json", filepath.Join(t.TempDir(), "nowhere", "figures.json"))
+	if err == nil || !strings.Contains(err.Error(), "writing --json") || !strings.Contains(out, "\nfifo ") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+func TestTheSeedDrawsTheVariants(t *testing.T) {
+	tables := map[string]bool{}
+	for _, seed := range []string{"1", "1", "2"} {
+		out, err := run(t, "--generate", "training", "--jobs", "200", "--nodes", "4x8", "--load", "1.2", "--policies", "fifo", "--variants", "1", "--seed", seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables[out] = true
+	}
+	if len(tables) != 2 {
+		t.Errorf("seeds 1, 1 and 2 draw %d different plays", len(tables))
 	}
 }
 
@@ -130,7 +181,12 @@ func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"--generate training --load 3", "--load is 3, and must be above 0 and at most 2"},
 		{"--generate training --jobs 0", "--jobs is 0, and must be from 1 to 1000000"},
 		{"--generate cats", "must be capability or training"},
-		{"--generate training --policies best", "no such policy; policies are lockstep, lockstep-blind, fifo"},
+		{"--generate training --policies best", "--policies has \"best\", and policies are lockstep, lockstep-blind, fifo"},
+		{"--generate training --policies lockstep,best", "--policies has \"best\""},
+		{"--generate training --policies=", "at least one policy is needed"},
+		{"--generate training --policies fifo --with x", "--policies has neither"},
+		{"--generate training --with nosuchprogram", "--with: exec: \"nosuchprogram\""},
+		{"--generate training --nodes nodes.json", "or the name of a file that exists"},
 		{"--generate training --sizes 8,1", "sizes must be at least 1 and grow"},
 		{"--generate training --overstate 0.5", "--overstate is 0.5, and must be 0, or from 1 to 1000"},
 		{"--generate training --overstate 20000", "--overstate is 20000, and must be 0, or from 1 to 1000"},

@@ -5,7 +5,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -18,14 +17,22 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
-// workload reads or generates the jobs, and says on which nodes.
-func (o *options) workload() ([]workload.Job, workload.Nodes, error) {
+// input is a workload with the nodes on which it is played.
+type input struct {
+	jobs  []workload.Job
+	nodes workload.Nodes
+	// skipped is how many jobs the file has that are not among jobs.
+	skipped int
+}
+
+// input reads or generates the jobs, and says on which nodes.
+func (o *options) input() (input, error) {
 	nodes, err := o.readNodes()
 	if err != nil {
-		return nil, nil, err
+		return input{}, err
 	}
 	if (o.trace == "") == (o.generate == "") {
-		return nil, nil, errors.New("one of --trace and --generate is required")
+		return input{}, errors.New("one of --trace and --generate is required")
 	}
 	if o.generate != "" {
 		return o.generated(nodes)
@@ -35,37 +42,37 @@ func (o *options) workload() ([]workload.Job, workload.Nodes, error) {
 	}
 	trace, err := o.readTrace(nodes)
 	if err != nil {
-		return nil, nil, err
+		return input{}, err
 	}
 	if nodes == nil && trace.Nodes != 0 {
 		if nodes, err = workload.NewNodes(trace.Nodes, trace.Units); err != nil {
-			return nil, nil, fmt.Errorf("reading %s: MaxNodes and MaxProcs say %w", o.trace, err)
+			return input{}, fmt.Errorf("reading %s: MaxNodes and MaxProcs say %w", o.trace, err)
 		}
 	}
 	if nodes == nil {
-		return nil, nil, errors.New("--nodes is required: the trace does not say on which nodes its jobs ran")
+		return input{}, errors.New("--nodes is required: the trace does not say on which nodes its jobs ran")
 	}
-	return trace.Jobs, nodes, nil
+	return input{trace.Jobs, nodes, trace.Skipped}, nil
 }
 
 // readReplay reads a file of the format replay. Nodes given by --nodes replace the nodes in the file.
-func (o *options) readReplay(nodes workload.Nodes) ([]workload.Job, workload.Nodes, error) {
+func (o *options) readReplay(nodes workload.Nodes) (input, error) {
 	file, err := open(o.trace)
 	if err != nil {
-		return nil, nil, fmt.Errorf("opening --trace: %w", err)
+		return input{}, fmt.Errorf("opening --trace: %w", err)
 	}
 	defer file.Close()
 	jobs, own, err := workload.Read(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading %s: %w", o.trace, err)
+		return input{}, fmt.Errorf("reading %s: %w", o.trace, err)
 	}
 	if nodes == nil {
 		nodes = own
 	}
 	if len(nodes) == 0 {
-		return nil, nil, errors.New("--nodes is required: the file has no nodes")
+		return input{}, errors.New("--nodes is required: the file has no nodes")
 	}
-	return jobs, nodes, nil
+	return input{jobs: jobs, nodes: nodes}, nil
 }
 
 // readTrace reads the file of the workload. nodes is nil if no flag describes the nodes.
@@ -113,23 +120,24 @@ func (o *options) readNodes() (workload.Nodes, error) {
 	if o.nodes == "" {
 		return nil, nil
 	}
-	if file, err := os.Open(o.nodes); err == nil {
-		defer file.Close()
-		nodes, err := workload.ReadNodes(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", o.nodes, err)
-		}
-		return nodes, nil
+	file, err := open(o.nodes)
+	if err != nil {
+		return parseNodes(o.nodes)
 	}
-	return parseNodes(o.nodes)
+	defer file.Close()
+	nodes, err := workload.ReadNodes(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", o.nodes, err)
+	}
+	return nodes, nil
 }
 
-func (o *options) generated(nodes workload.Nodes) ([]workload.Job, workload.Nodes, error) {
+func (o *options) generated(nodes workload.Nodes) (input, error) {
 	if o.jobs < 1 || o.jobs > 1_000_000 {
-		return nil, nil, fmt.Errorf("--jobs is %d, and must be from 1 to 1000000", o.jobs)
+		return input{}, fmt.Errorf("--jobs is %d, and must be from 1 to 1000000", o.jobs)
 	}
 	if !(o.load > 0 && o.load <= 2) {
-		return nil, nil, fmt.Errorf("--load is %g, and must be above 0 and at most 2", o.load)
+		return input{}, fmt.Errorf("--load is %g, and must be above 0 and at most 2", o.load)
 	}
 	if nodes == nil {
 		nodes = workload.Uniform(64, 8)
@@ -137,13 +145,13 @@ func (o *options) generated(nodes workload.Nodes) ([]workload.Job, workload.Node
 	switch o.generate {
 	case "capability":
 		if len(nodes) < 16 {
-			return nil, nil, fmt.Errorf("--nodes has %d nodes, and a capability machine needs at least 16", len(nodes))
+			return input{}, fmt.Errorf("--nodes has %d nodes, and a capability machine needs at least 16", len(nodes))
 		}
-		return workload.Capability(o.jobs, nodes, o.load, o.seed), nodes, nil
+		return input{jobs: workload.Capability(o.jobs, nodes, o.load, o.seed), nodes: nodes}, nil
 	case "training":
-		return workload.Training(o.jobs, nodes, o.load, o.seed), nodes, nil
+		return input{jobs: workload.Training(o.jobs, nodes, o.load, o.seed), nodes: nodes}, nil
 	default:
-		return nil, nil, fmt.Errorf("--generate is %q, and must be capability or training", o.generate)
+		return input{}, fmt.Errorf("--generate is %q, and must be capability or training", o.generate)
 	}
 }
 
@@ -151,30 +159,35 @@ func (o *options) formatOf() string {
 	if o.format != "" {
 		return o.format
 	}
-	return strings.TrimPrefix(filepath.Ext(strings.TrimSuffix(o.trace, ".gz")), ".")
+	return strings.TrimPrefix(filepath.Ext(strings.TrimSuffix(strings.ToLower(o.trace), ".gz")), ".")
 }
 
-// open opens a file, and decompresses it if it is compressed by gzip.
+// open opens a file, decompresses it if it is compressed by gzip, and skips a byte order mark.
 func open(path string) (io.ReadCloser, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	content := bufio.NewReader(file)
-	if magic, err := content.Peek(2); err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) { // RFC 1952
-		return struct {
-			io.Reader
-			io.Closer
-		}{content, file}, nil
+	if startsWith(content, "\x1f\x8b") { // RFC 1952
+		plain, err := gzip.NewReader(content)
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		content = bufio.NewReader(plain)
 	}
-	plain, err := gzip.NewReader(content)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
+	if mark := "\ufeff"; startsWith(content, mark) {
+		_, _ = content.Discard(len(mark)) // they are there
 	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{plain, file}, nil
+	}{content, file}, nil
+}
+
+func startsWith(content *bufio.Reader, bytes string) bool {
+	begin, err := content.Peek(len(bytes))
+	return err == nil && string(begin) == bytes
 }
 
 // parseNodes parses "84x8".
@@ -183,7 +196,7 @@ func parseNodes(text string) (workload.Nodes, error) {
 	count, err1 := strconv.Atoi(left)
 	units, err2 := strconv.Atoi(right)
 	if !ok || err1 != nil || err2 != nil {
-		return nil, fmt.Errorf("--nodes is %q: want COUNTxUNITS, such as 84x8, or a file", text)
+		return nil, fmt.Errorf("--nodes is %q: want COUNTxUNITS, such as 84x8, or the name of a file that exists", text)
 	}
 	nodes, err := workload.NewNodes(count, units)
 	if err != nil {

@@ -110,16 +110,17 @@ func (b Bounds) classOf(size int) int {
 }
 
 func (b Bounds) name(class int) string {
-	switch {
-	case class == len(b):
+	if class == len(b) {
 		return fmt.Sprintf("> %d", b[class-1])
-	case class == 0 && b[0] == 1:
-		return "1"
-	case class == 0:
-		return fmt.Sprintf("1-%d", b[0])
-	default:
-		return fmt.Sprintf("%d-%d", b[class-1]+1, b[class])
 	}
+	least := 1
+	if class > 0 {
+		least = b[class-1] + 1
+	}
+	if least == b[class] {
+		return strconv.Itoa(least)
+	}
+	return fmt.Sprintf("%d-%d", least, b[class])
 }
 
 // Of returns the figures of an outcome.

@@ -38,7 +38,7 @@ func TestFiguresAreThoseOfTheirDefinitions(t *testing.T) {
 		Slowdown: (1 + 3.0 + 6.0) / 3,
 		Classes: []Class{
 			{Name: "1", Jobs: 1},
-			{Name: "2-2", Jobs: 1, P50: 50, P90: 50, P99: 50, Max: 50},
+			{Name: "2", Jobs: 1, P50: 50, P90: 50, P99: 50, Max: 50},
 			{Name: "> 2", Jobs: 1, P50: 100, P90: 100, P99: 100, Max: 100},
 		}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(Figures{}, "Occupied")); diff != "" {

@@ -107,7 +107,7 @@ func node(number, units int) *corev1.Node {
 	has := corev1.ResourceList{
 		unit:                *resource.NewQuantity(int64(units), resource.DecimalSI),
 		corev1.ResourceCPU:  resource.MustParse("1k"),
-		corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourcePods: *resource.NewQuantity(int64(max(110, units)), resource.DecimalSI),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -240,7 +240,7 @@ func (p *player) addNodes(nodes workload.Nodes) {
 	for i, units := range nodes {
 		name := fmt.Sprintf("node-%d", i)
 		p.nodes[name] = i
-		has := corev1.ResourceList{unit: *resource.NewQuantity(int64(units), resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110")}
+		has := corev1.ResourceList{unit: *resource.NewQuantity(int64(units), resource.DecimalSI), corev1.ResourcePods: *resource.NewQuantity(int64(max(110, units)), resource.DecimalSI)}
 		apiserver.Add(p.server, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}, UID: types.UID(name)},
 			Status: corev1.NodeStatus{Capacity: has, Allocatable: has,

@@ -4,6 +4,7 @@
 package machine
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -51,6 +52,22 @@ func TestTheSameWorkloadIsPlayedInVirtualTime(t *testing.T) {
 	}
 	if wait := outcome.Runs[1].Start - jobs[0].Runtime; wait < 0 || wait > 11*time.Second {
 		t.Errorf("the second job started %s after the end of the first, want it within the longest back-off", wait)
+	}
+}
+
+func TestANodeHoldsAsManyPodsAsItHasUnits(t *testing.T) {
+	var jobs []workload.Job
+	for i := range 128 {
+		jobs = append(jobs, workload.Job{Name: strconv.Itoa(i), Runtime: time.Hour, Pods: 1, Units: 1})
+	}
+	outcome, err := Play(t, jobs, workload.Uniform(1, 128), Options{Name: "lockstep", Args: DefaultArgs(false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range outcome.Runs {
+		if run.Start > time.Minute {
+			t.Errorf("job %s starts after %s, although a unit is free", jobs[run.Job].Name, run.Start)
+		}
 	}
 }
 

@@ -144,6 +144,17 @@ func Check(jobs []Job) error {
 	return nil
 }
 
+// Enforced returns the jobs as they run if their limits are enforced: no job runs for longer than its limit.
+func Enforced(jobs []Job) []Job {
+	enforced := slices.Clone(jobs)
+	for i := range enforced {
+		if job := &enforced[i]; job.Limit > 0 {
+			job.Runtime = min(job.Runtime, job.Limit)
+		}
+	}
+	return enforced
+}
+
 // seconds returns a number of seconds as a Duration, which has room for 292 years.
 func seconds(s float64) time.Duration {
 	const most = math.MaxInt64 / float64(time.Second)

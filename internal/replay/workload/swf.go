@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -59,7 +60,9 @@ func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 		if header, ok := strings.CutPrefix(line, ";"); ok {
 			name, value, _ := strings.Cut(header, ":")
 			count := 0
-			_, _ = fmt.Sscan(value, &count) // 0 if there is no number: the header is free text
+			if words := strings.Fields(strings.ReplaceAll(value, ",", "")); len(words) > 0 {
+				count, _ = strconv.Atoi(words[0]) // 0 if it is no number: the header is free text
+			}
 			switch strings.TrimSpace(name) {
 			case "MaxNodes":
 				trace.Nodes = count
@@ -87,7 +90,8 @@ func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 		if size <= 0 {
 			size = int(values[swfAllocated])
 		}
-		if size <= 0 || values[swfRuntime] < 0 {
+		cancelled := fields[swfStatus] == "5" && values[swfAllocated] <= 0
+		if size <= 0 || values[swfRuntime] < 0 || cancelled {
 			trace.Skipped++
 			continue
 		}

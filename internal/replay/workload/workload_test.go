@@ -16,10 +16,11 @@ import (
 func TestAStandardWorkloadIsRead(t *testing.T) {
 	const file = `; MaxNodes: 4
 ; MaxProcs: 64
-; Note: job 3 was cancelled, so it has no run time, and job 2 ran in two parts
+; Note: jobs 3 and 4 were cancelled before they ran, and job 2 ran in two parts
  1 100 5 3600 32 -1 -1 32 7200 -1 1 7 1 -1 1 -1 -1 -1
  2 160 0 60 4 -1 -1 -1 -1 -1 1 -1 1 -1 1 -1 -1 -1
  3 170 0 -1 4 -1 -1 4 60 -1 5 7 1 -1 1 -1 -1 -1
+ 4 180 9 0 -1 -1 -1 4 60 -1 5 7 1 -1 1 -1 -1 -1
  2 160 0 20 4 -1 -1 -1 -1 -1 2 -1 1 -1 1 -1 -1 -1
  2 160 0 40 4 -1 -1 -1 -1 -1 3 -1 1 -1 1 -1 -1 -1
 `
@@ -27,7 +28,7 @@ func TestAStandardWorkloadIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Trace{Nodes: 4, Units: 16, Skipped: 1, Jobs: []Job{
+	want := Trace{Nodes: 4, Units: 16, Skipped: 2, Jobs: []Job{
 		{Name: "1", Owner: "u7", Submit: 100 * time.Second, Runtime: time.Hour, Limit: 2 * time.Hour, Pods: 2, Units: 16},
 		{Name: "2", Submit: 160 * time.Second, Runtime: time.Minute, Pods: 1, Units: 4},
 	}}
@@ -40,6 +41,7 @@ func TestAStandardWorkloadIsRead(t *testing.T) {
 func TestTheMachineHasAllProcessorsOfTheHeader(t *testing.T) {
 	for header, want := range map[string]Trace{
 		"; MaxNodes: 338\n":                                       {Nodes: 338, Units: 1},
+		"; MaxNodes: 1,152\n; MaxProcs: 0009,216\n":               {Nodes: 1152, Units: 8},
 		"; MaxProcs: 64\n":                                        {Nodes: 64, Units: 1},
 		"; MaxNodes: 1024 (of four processors)\n; MaxProcs: 4008": {Nodes: 1002, Units: 4},
 		"; MaxNodes: 430\n; MaxProcs: 338 (for batch jobs)":       {Nodes: 338, Units: 1},

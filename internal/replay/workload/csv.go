@@ -19,9 +19,10 @@ type Columns struct {
 	// Submit names the column with the time of creation, in seconds or in one of the formats that ReadCSV names.
 	// Interval names, in its place, a column with the seconds since the previous line's job.
 	Submit, Interval string
-	// Runtime and Limit are seconds. Limit may be empty: no limits are known.
+	// Runtime and Limit are seconds, and unknown where a field is empty or negative. Limit may be empty: no limits are
+	// known.
 	Runtime, Limit string
-	// Units is what all Pods of the job ask for together.
+	// Units is what all Pods of the job ask for together. A fraction is rounded up.
 	Units string
 	// Owner may be empty.
 	Owner string
@@ -50,7 +51,7 @@ func ParseColumns(text string) (Columns, error) {
 var timeForms = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006/01/02 15:04:05"}
 
 // ReadCSV reads a file whose first line names the columns. A job with more units than a node has gets Pods that each
-// fill a node. Jobs without units, such as jobs that use no GPU, are skipped.
+// fill a node. ReadCSV skips jobs without a run time, and jobs without units, such as jobs that use no GPU.
 func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 	reader := csv.NewReader(r)
 	header, err := reader.Read()
@@ -77,32 +78,33 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 			return Trace{}, fmt.Errorf("reading: %w", err)
 		}
 		var failed error
-		read := func(column string) float64 {
+		read := func(column string, parse func(string) (float64, error)) float64 {
 			if column == "" {
 				return 0
 			}
-			value, err := instant(row[at[column]])
+			value, err := parse(row[at[column]])
 			if err != nil && failed == nil {
 				failed = fmt.Errorf("line %d, column %s: %w", n, column, err)
 			}
 			return value
 		}
-		job := Job{Name: strconv.Itoa(n), Runtime: seconds(read(columns.Runtime)), Limit: limit(read(columns.Limit))}
-		now += read(columns.Interval)
+		job := Job{Name: strconv.Itoa(n), Runtime: seconds(read(columns.Runtime, optional)), Limit: limit(max(0, read(columns.Limit, optional)))}
+		units := int(math.Ceil(read(columns.Units, optional)))
+		now += read(columns.Interval, number)
 		job.Submit = seconds(now)
-		if columns.Submit != "" {
-			job.Submit = seconds(read(columns.Submit))
+		skips := units <= 0 || job.Runtime < 0
+		if columns.Submit != "" && !skips {
+			job.Submit = seconds(read(columns.Submit, instant))
 		}
-		units := int(read(columns.Units))
 		if failed != nil {
 			return Trace{}, failed
 		}
-		if columns.Owner != "" {
-			job.Owner = row[at[columns.Owner]]
-		}
-		if units <= 0 || job.Runtime < 0 {
+		if skips {
 			trace.Skipped++
 			continue
+		}
+		if columns.Owner != "" {
+			job.Owner = row[at[columns.Owner]]
 		}
 		job.Split(units, perNode)
 		trace.Jobs = append(trace.Jobs, job)
@@ -122,6 +124,14 @@ func number(text string) (float64, error) {
 		return 0, fmt.Errorf("%q must be from -4e9 to 4e9", text)
 	}
 	return value, nil
+}
+
+// optional parses a number of a trace, and returns -1 for an empty field.
+func optional(text string) (float64, error) {
+	if strings.TrimSpace(text) == "" {
+		return -1, nil
+	}
+	return number(text)
 }
 
 // instant returns a number of seconds, or the seconds since 1970 at a time.

@@ -4,29 +4,34 @@
 package workload
 
 import (
-	"encoding/csv"
-	"errors"
+	"bufio"
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
+// notEnded are the states of jobs that run or wait.
+var notEnded = []string{"PENDING", "REQUEUED", "RESIZING", "RUNNING", "SUSPENDED"}
+
 // ReadSacct reads the output of Slurm's sacct with --parsable2 or -P: a line of names, and a line for each job with
-// fields separated by "|" (https://slurm.schedmd.com/sacct.html).
+// fields separated by "|" (https://slurm.schedmd.com/sacct.html). sacct never quotes a field.
 //
 //   - It needs JobID or JobIDRaw, Submit, Elapsed or ElapsedRaw, and AllocTRES or AllocCPUS.
-//   - It also reads Timelimit or TimelimitRaw, and Account or User.
+//   - It also reads Timelimit or TimelimitRaw, Account or User, and State.
 //   - Units are GPUs if any job has GPUs, otherwise processors.
-//   - It skips steps of jobs, and jobs that never ran.
+//   - It skips jobs that never ran, jobs that run or wait by their State, and jobs without a size.
+//   - It ignores steps of jobs.
 func ReadSacct(r io.Reader, perNode int) (Trace, error) {
-	reader := csv.NewReader(r)
-	reader.Comma, reader.LazyQuotes, reader.FieldsPerRecord = '|', true, -1
-	header, err := reader.Read()
-	if err != nil {
-		return Trace{}, fmt.Errorf("reading the names of fields: %w", err)
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	if !lines.Scan() {
+		return Trace{}, fmt.Errorf("reading the names of fields: %w", cmp.Or(lines.Err(), io.EOF))
 	}
+	header := strings.Split(lines.Text(), "|")
 	at := map[string]int{}
 	for i, name := range header {
 		at[strings.TrimSpace(name)] = i
@@ -39,14 +44,11 @@ func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 	type asked struct{ gpus, cpus int }
 	var all []asked
 	trace, hasGPUs := Trace{Units: perNode}, false
-	for n := 2; ; n++ {
-		row, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
+	for n := 2; lines.Scan(); n++ {
+		if lines.Text() == "" {
+			continue
 		}
-		if err != nil {
-			return Trace{}, fmt.Errorf("reading: %w", err)
-		}
+		row := strings.Split(lines.Text(), "|")
 		field := func(names ...string) string {
 			for _, name := range names {
 				if i, ok := at[name]; ok && i < len(row) && row[i] != "" {
@@ -59,9 +61,17 @@ func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 		if strings.Contains(id, ".") {
 			continue // a step
 		}
+		if state, _, _ := strings.Cut(field("State"), " "); slices.Contains(notEnded, state) {
+			trace.Skipped++
+			continue
+		}
 		elapsed, err := slurmTime(field("ElapsedRaw", "Elapsed"), time.Second)
 		if err != nil {
 			return Trace{}, fmt.Errorf("line %d, Elapsed: %w", n, err)
+		}
+		if elapsed <= 0 { // the Submit of such a job may be Unknown
+			trace.Skipped++
+			continue
 		}
 		submit, err := instant(field("Submit"))
 		if err != nil {
@@ -72,16 +82,23 @@ func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 			return Trace{}, fmt.Errorf("line %d, Timelimit: %w", n, err)
 		}
 		of := asked{gpus: amountIn(field("AllocTRES"), "gres/gpu"), cpus: amountIn(field("AllocTRES"), "cpu")}
-		if of.cpus == 0 {
-			of.cpus, _ = strconv.Atoi(field("AllocCPUS")) // 0 if the job has none
+		if text := field("AllocCPUS"); of.cpus == 0 && text != "" {
+			cpus, err := number(text)
+			if err != nil {
+				return Trace{}, fmt.Errorf("line %d, AllocCPUS: %w", n, err)
+			}
+			of.cpus = int(max(0, cpus))
 		}
-		if elapsed == 0 || of.cpus == 0 && of.gpus == 0 {
+		if of.cpus == 0 && of.gpus == 0 {
 			trace.Skipped++
 			continue
 		}
 		hasGPUs = hasGPUs || of.gpus > 0
 		trace.Jobs = append(trace.Jobs, Job{Name: id, Owner: field("Account", "User"), Submit: seconds(submit), Runtime: elapsed, Limit: min(allowed, longest)})
 		all = append(all, of)
+	}
+	if err := lines.Err(); err != nil {
+		return Trace{}, fmt.Errorf("reading: %w", err)
 	}
 	kept := trace.Jobs[:0]
 	for i, job := range trace.Jobs {
@@ -110,15 +127,22 @@ func anyOf(at map[string]int, names []string) bool {
 }
 
 // amountIn returns the amount of a resource in a list of trackable resources such as
-// "billing=8,cpu=8,gres/gpu=4,node=1"; 0 if the list lacks the resource.
+// "billing=8,cpu=8,gres/gpu=4,gres/gpu:a100=4,node=1"; 0 if the list lacks the resource. If the list has the resource
+// only with types, as in gres/gpu:a100, amountIn returns the sum of all types.
 func amountIn(list, name string) int {
+	sum := 0
 	for item := range strings.SplitSeq(list, ",") {
-		if key, value, ok := strings.Cut(item, "="); ok && key == name {
-			number, _ := strconv.Atoi(value) // memory has a suffix, and is not asked for
-			return number
+		key, value, _ := strings.Cut(item, "=")
+		amount, _ := strconv.Atoi(value) // memory has a suffix, and is not asked for
+		amount = max(0, min(amount, mostPods))
+		if key == name {
+			return amount
+		}
+		if strings.HasPrefix(key, name+":") {
+			sum += amount
 		}
 	}
-	return 0
+	return sum
 }
 
 // slurmTime parses [DAYS-]HH:MM:SS, MM:SS, or a number of units. slurmTime returns 0 if there is no time, or no limit.

@@ -27,7 +27,7 @@ type input struct {
 
 // input reads or generates the jobs, and says on which nodes.
 func (o *options) input() (input, error) {
-	nodes, err := o.readNodes()
+	nodes, unit, err := o.readNodes()
 	if err != nil {
 		return input{}, err
 	}
@@ -40,7 +40,7 @@ func (o *options) input() (input, error) {
 	if o.formatOf() == "replay" {
 		return o.readReplay(nodes)
 	}
-	trace, err := o.readTrace(nodes)
+	trace, err := o.readTrace(nodes, unit)
 	if err != nil {
 		return input{}, err
 	}
@@ -75,8 +75,8 @@ func (o *options) readReplay(nodes workload.Nodes) (input, error) {
 	return input{jobs: jobs, nodes: nodes}, nil
 }
 
-// readTrace reads the file of the workload. nodes is nil if no flag describes the nodes.
-func (o *options) readTrace(nodes workload.Nodes) (workload.Trace, error) {
+// readTrace reads the file of the workload. nodes is nil if no flag describes the nodes. unit is the unit of the nodes.
+func (o *options) readTrace(nodes workload.Nodes, unit workload.Unit) (workload.Trace, error) {
 	file, err := open(o.trace)
 	if err != nil {
 		return workload.Trace{}, fmt.Errorf("opening --trace: %w", err)
@@ -91,7 +91,7 @@ func (o *options) readTrace(nodes workload.Nodes) (workload.Trace, error) {
 		"swf":     func() (workload.Trace, error) { return workload.ReadSWF(file, perNode) },
 		"csv":     func() (workload.Trace, error) { return o.readCSV(file, perNode) },
 		"sacct":   func() (workload.Trace, error) { return workload.ReadSacct(file, perNode) },
-		"objects": func() (workload.Trace, error) { return workload.ReadObjects(file, perNode) },
+		"objects": func() (workload.Trace, error) { return workload.ReadObjects(file, perNode, unit) },
 	}
 	read := readers[format]
 	switch {
@@ -115,21 +115,22 @@ func (o *options) readCSV(file io.Reader, perNode int) (workload.Trace, error) {
 	return workload.ReadCSV(file, columns, perNode)
 }
 
-// readNodes returns what --nodes says, nil if nothing.
-func (o *options) readNodes() (workload.Nodes, error) {
+// readNodes returns the nodes of --nodes, nil without the flag, and their unit, which only a file says.
+func (o *options) readNodes() (workload.Nodes, workload.Unit, error) {
 	if o.nodes == "" {
-		return nil, nil
+		return nil, "", nil
 	}
 	file, err := open(o.nodes)
 	if err != nil {
-		return parseNodes(o.nodes)
+		nodes, err := parseNodes(o.nodes)
+		return nodes, "", err
 	}
 	defer file.Close()
-	nodes, err := workload.ReadNodes(file)
+	nodes, unit, err := workload.ReadNodes(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", o.nodes, err)
+		return nil, "", fmt.Errorf("reading %s: %w", o.nodes, err)
 	}
-	return nodes, nil
+	return nodes, unit, nil
 }
 
 func (o *options) generated(nodes workload.Nodes) (input, error) {

@@ -5,37 +5,54 @@ package workload
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// ReadObjects reads jobs of a live cluster, as printed by kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json. Units
-// are GPUs if any job requests GPUs, otherwise cores, rounded up. ReadObjects skips jobs that have not ended. If Pods
-// of a job request different numbers of units, each Pod that requests any gets the mean, rounded up.
-func ReadObjects(r io.Reader, perNode int) (Trace, error) {
-	items, err := itemsOf(r)
+// Unit is what the units of nodes and of jobs are. Empty means unknown.
+type Unit string
+
+const (
+	// GPUs are the units of a cluster with GPUs.
+	GPUs Unit = "GPUs"
+	// Cores are the units of a cluster without GPUs.
+	Cores Unit = "cores"
+)
+
+// ReadObjects reads jobs of a live cluster, as printed by kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json. unit
+// is the unit of the nodes. If the unit is unknown, jobs count by GPUs if any job requests GPUs, otherwise by cores.
+// Cores are rounded up. ReadObjects skips jobs that have not ended, and jobs that request none of the units. If Pods of
+// a job request different numbers of units, each Pod that requests any gets the mean, rounded up.
+func ReadObjects(r io.Reader, perNode int, unit Unit) (Trace, error) {
+	items, err := itemsOf(r, "kubectl get frameworks,vcjobs,pytorchjobs,jobs -A -o json")
 	if err != nil {
 		return Trace{}, err
 	}
-	trace, hasGPUs := Trace{Units: perNode}, false
+	trace, countGPUs := Trace{Units: perNode}, unit == GPUs
 	sizes := make([]size, len(items))
 	for i := range items {
 		sizes[i] = sizeOf(&items[i])
-		hasGPUs = hasGPUs || sizes[i].gpus > 0
+		countGPUs = countGPUs || unit == "" && sizes[i].gpus > 0
 	}
 	for i := range items {
 		object := &items[i]
 		began, ended := spanOf(object)
 		pods, units := sizes[i].pods, sizes[i].cores
-		if hasGPUs {
+		if countGPUs {
 			pods, units = sizes[i].podsWithGPUs, sizes[i].gpus
 		}
 		if ended.IsZero() || units == 0 {
@@ -58,15 +75,16 @@ func ReadObjects(r io.Reader, perNode int) (Trace, error) {
 }
 
 // ReadNodes reads the nodes of a live cluster, as printed by kubectl get nodes -o json. Units are the allocatable GPUs
-// of each node, or its cores if no node has GPUs. ReadNodes leaves out nodes without any unit, and cordoned nodes.
-func ReadNodes(r io.Reader) (Nodes, error) {
-	items, err := itemsOf(r)
+// of each node, or its cores if no node has GPUs. ReadNodes leaves out nodes without any unit, and nodes that take no
+// jobs.
+func ReadNodes(r io.Reader) (Nodes, Unit, error) {
+	items, err := itemsOf(r, "kubectl get nodes -o json")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var gpus, cores Nodes
 	for i := range items {
-		if cordoned, _, _ := unstructured.NestedBool(items[i].Object, "spec", "unschedulable"); cordoned {
+		if !takesJobs(items[i].Object) {
 			continue
 		}
 		has, _, _ := unstructured.NestedStringMap(items[i].Object, "status", "allocatable")
@@ -79,12 +97,31 @@ func ReadNodes(r io.Reader) (Nodes, error) {
 	}
 	switch {
 	case len(gpus) > 0:
-		return gpus, gpus.check()
+		return gpus, GPUs, gpus.check()
 	case len(cores) > 0:
-		return cores, cores.check()
+		return cores, Cores, cores.check()
 	default:
-		return nil, fmt.Errorf("of %d objects none is a node that Pods may be placed on", len(items))
+		return nil, "", fmt.Errorf("of %d objects none is a node that Pods may be placed on", len(items))
 	}
+}
+
+// takesJobs reports whether jobs may be placed on a node: the node is ready, not cordoned, and not of the control plane.
+func takesJobs(node map[string]any) bool {
+	for _, condition := range listIn(mapIn(node, "status"), "conditions") {
+		if condition["type"] == "Ready" && condition["status"] != "True" {
+			return false
+		}
+	}
+	spec := mapIn(node, "spec")
+	for _, taint := range listIn(spec, "taints") {
+		switch taint["key"] {
+		case "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master":
+			if taint["effect"] == "NoSchedule" {
+				return false
+			}
+		}
+	}
+	return spec["unschedulable"] != true
 }
 
 // kindOf returns the kind of an object, with its API group, because a Job of batch and one of Volcano may have one name.
@@ -94,18 +131,41 @@ func kindOf(object *unstructured.Unstructured) string {
 	return kind.String()
 }
 
-func itemsOf(r io.Reader) ([]unstructured.Unstructured, error) {
-	var list struct {
-		Items []map[string]any `json:"items"`
+// itemsOf returns the objects of a file of JSON documents. Each document is a list or one object. Of an object that
+// the file has several times, the last state counts. command is the command that prints such a file.
+func itemsOf(r io.Reader, command string) ([]unstructured.Unstructured, error) {
+	var items []unstructured.Unstructured
+	at := map[types.UID]int{}
+	decoder := json.NewDecoder(r)
+	for n := 1; ; n++ {
+		var document map[string]any
+		err := decoder.Decode(&document)
+		switch {
+		case errors.Is(err, io.EOF) && len(items) == 0:
+			return nil, fmt.Errorf("there are no objects: want what %s prints", command)
+		case errors.Is(err, io.EOF):
+			return items, nil
+		case err != nil:
+			return nil, fmt.Errorf("decoding document %d: %w", n, err)
+		}
+		objects := listIn(document, "items")
+		if _, isList := document["items"]; !isList {
+			if document["kind"] == nil {
+				return nil, fmt.Errorf("document %d is neither a list nor an object of Kubernetes: want what %s prints", n, command)
+			}
+			objects = []map[string]any{document}
+		}
+		for _, object := range objects {
+			item := unstructured.Unstructured{Object: object}
+			uid := item.GetUID()
+			if i, again := at[uid]; again && uid != "" {
+				items[i] = item
+				continue
+			}
+			at[uid] = len(items)
+			items = append(items, item)
+		}
 	}
-	if err := json.NewDecoder(r).Decode(&list); err != nil {
-		return nil, fmt.Errorf("decoding a list of objects: %w", err)
-	}
-	items := make([]unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		items[i].Object = list.Items[i]
-	}
-	return items, nil
 }
 
 // size is what all Pods of a job ask for together.
@@ -186,24 +246,29 @@ func amount(of map[string]string, is func(name string) bool) float64 {
 }
 
 // spanOf returns when a job began to run and when it ended, from its status. A time that the status does not have is
-// zero.
+// zero. The status of a Job of batch has no time at which Pods began to run, so its startTime counts.
 func spanOf(object *unstructured.Unstructured) (began, ended time.Time) {
 	status := mapIn(object.Object, "status")
 	began, ended = timeIn(status, "runTime"), timeIn(status, "completionTime")
 	if began.IsZero() {
 		began = timeIn(status, "startTime")
 	}
+	enoughRan := timeIn(mapIn(status, "runtimeLimit"), "since") // of a training job that Lockstep limits
 	for _, condition := range listIn(status, "conditions") {
 		name, _ := condition["type"].(string)
 		if name == "" { // Volcano's conditions have the phase in the field status.
 			name, _ = condition["status"].(string)
-		} else if condition["status"] == "False" && name != "Running" { // The condition Running of an ended job is False, and its time that of the end.
+		} else if condition["status"] == "False" && name != "Running" {
 			continue
 		}
 		switch at := timeIn(condition, "lastTransitionTime"); name {
 		case "Running":
 			if condition["status"] != "False" {
 				began = at
+			} else if enoughRan.IsZero() {
+				// The condition of an ended training job. The time is the job's start if Kubeflow's operator ran the
+				// job, and the job's end if Lockstep did.
+				enoughRan = at
 			}
 		case "Succeeded", "Failed", "Complete", "Completed", "Aborted", "Terminated":
 			if ended.IsZero() {
@@ -211,17 +276,44 @@ func spanOf(object *unstructured.Unstructured) (began, ended time.Time) {
 			}
 		}
 	}
+	if enoughRan.After(began) && enoughRan.Before(ended) {
+		began = enoughRan
+	}
 	return began, ended
 }
 
-// limitOf returns the longest run time that a job asks for.
+// limitOf returns the smallest limit of a job's run time, or the job's estimate if there is no limit; 0 without
+// both.
 func limitOf(object *unstructured.Unstructured) time.Duration {
 	spec := mapIn(object.Object, "spec")
-	deadline := numberIn(spec, "activeDeadlineSeconds", 0)
-	if deadline == 0 {
-		deadline = numberIn(mapIn(spec, "runPolicy"), "activeDeadlineSeconds", 0)
+	gang, runPolicy := mapIn(spec, "gang"), mapIn(spec, "runPolicy")
+	fields := podgroup.Runtimes{Max: runtimeIn(gang, "maxRuntimeSeconds"), Expected: runtimeIn(gang, "expectedRuntimeSeconds")}
+	for _, of := range []map[string]any{spec, runPolicy} {
+		fields.Max = podgroup.Smaller(fields.Max, runtimeIn(of, "activeDeadlineSeconds"))
 	}
-	return limit(float64(deadline))
+	if text, ok := spec["runningEstimate"].(string); ok { // of a Job of Volcano
+		if estimate, err := time.ParseDuration(text); err == nil {
+			fields.Expected = runtimeOf(estimate.Seconds())
+		}
+	}
+	runtimes, _ := podgroup.ReadRuntimes(object, fields)
+	if runtimes.Max == nil {
+		runtimes.Max = runtimes.Expected
+	}
+	return time.Duration(ptr.Deref(runtimes.Max, 0)) * time.Second
+}
+
+// runtimeIn returns a run time of an object, in seconds; nil if the object has none.
+func runtimeIn(object map[string]any, name string) *int32 {
+	return runtimeOf(float64(numberIn(object, name, 0)))
+}
+
+// runtimeOf returns a run time in whole seconds, at most ten years; nil if it is not above 0.
+func runtimeOf(s float64) *int32 {
+	if s <= 0 {
+		return nil
+	}
+	return ptr.To(int32(math.Ceil(min(s, schedulingv1alpha1.MaxRuntimeSeconds))))
 }
 
 func mapIn(object map[string]any, path ...string) map[string]any {

@@ -91,7 +91,7 @@ true run times).`,
 	flags.Float64Var(&o.load, "load", 0.9, "part of all node time that generated jobs ask for, above 0, up to 2")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of all that is drawn")
 	flags.IntVar(&o.variants, "variants", 0, "play so many variants, at most 100, and show medians: whole weeks of the workload, drawn with replacement, and run times that differ by up to 1 %; 0 plays the workload as it is")
-	flags.StringVar(&o.args, "args", "", "arguments of the plugin Coscheduling, as JSON; default: the shipped ones")
+	flags.StringVar(&o.args, "args", "", "arguments of the plugin Coscheduling, as JSON, in place of those of the replay: the shipped ones without the PodGroups of other projects")
 	flags.BoolVar(&o.starts, "expected-starts", false, "enforce limits, and measure how accurate the expected starts of jobs are")
 	flags.StringVar(&o.html, "html", "", "file to draw the figures to, as a page for a browser")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to")
@@ -141,7 +141,7 @@ func (o *options) run(out io.Writer) error {
 		fmt.Fprintf(o.progress, "playing %s\n", p.name)
 		var variants []figures.Figures
 		for variant := range max(1, o.variants) {
-			f, err := p.of(o.variant(jobs, o.seed+uint64(variant)))
+			f, err := p.of(o.variant(jobs, variant))
 			if err != nil { // The figures of the others are there.
 				return errors.Join(figures.WriteTable(out, all), fmt.Errorf("playing %s: %w", p.name, err))
 			}
@@ -167,8 +167,8 @@ func (o *options) checkFlags() error {
 		return errors.New("--with plays the policies lockstep and lockstep-blind, and --policies has neither")
 	case o.overstate != 0 && !(o.overstate >= 1 && o.overstate <= 1000):
 		return fmt.Errorf("--overstate is %g, and must be 0, or from 1 to 1000", o.overstate)
-	case o.variants < 0 || o.variants > 100:
-		return fmt.Errorf("--variants is %d, and must be from 0 to 100", o.variants)
+	case o.variants < 0 || o.variants > mostVariants:
+		return fmt.Errorf("--variants is %d, and must be from 0 to %d", o.variants, mostVariants)
 	case len(o.bounds) > 0 && (o.bounds[0] < 1 || !slices.IsSorted(o.bounds)):
 		return fmt.Errorf("--sizes is %v: sizes must be at least 1 and grow", o.bounds)
 	}
@@ -239,19 +239,29 @@ func (o *options) checkLiars(jobs []workload.Job) error {
 	case o.starts:
 		return errors.New("--liars can't be used with --expected-starts, which enforces limits")
 	}
-	if _, _, err := workload.Lie(jobs, o.liars); err != nil {
-		return fmt.Errorf("--liars: %w (in a CSV file, --columns says which column has the owner)", err)
+	for variant := range max(1, o.variants) {
+		if _, _, err := workload.Lie(o.variant(jobs, variant), o.liars); err != nil {
+			return fmt.Errorf("--liars: %w (in a CSV file, --columns says which column has the owner)", err)
+		}
 	}
 	return nil
 }
 
-// variant returns a variant of the jobs, or the jobs themselves if the flags ask for no variants.
-func (o *options) variant(jobs []workload.Job, seed uint64) []workload.Job {
-	if o.variants == 0 {
-		return jobs
+// variant returns a variant of the jobs, or the jobs themselves if the flags ask for no variants. Variants of two seeds
+// have nothing in common.
+func (o *options) variant(jobs []workload.Job, number int) []workload.Job {
+	if o.variants > 0 {
+		seed := (o.seed-1)*mostVariants + uint64(number) + 1
+		jobs = workload.Nudged(workload.Weeks(jobs, seed), seed)
 	}
-	return workload.Nudged(workload.Weeks(jobs, seed), seed)
+	if o.with != "" { // The other build gets a file, which has no smaller times.
+		jobs = workload.Rounded(jobs)
+	}
+	return jobs
 }
+
+// mostVariants is how many variants may be played.
+const mostVariants = 100
 
 // write writes the files that flags ask for.
 func (o *options) write(title string, all []figures.Figures) error {

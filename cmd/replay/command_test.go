@@ -6,11 +6,18 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lockstep-k8s/lockstep/internal/replay/figures"
 )
 
 // run runs the command with flags, and returns what it prints.
@@ -95,9 +102,14 @@ func TestTheTableIsPrintedAlsoIfAFileCantBeWritten(t *testing.T) {
 }
 
 func TestTheSeedDrawsTheVariants(t *testing.T) {
-	tables := map[string]bool{}
+	var trace strings.Builder
+	trace.WriteString("; MaxNodes: 4\n")
+	for i := range 100 {
+		fmt.Fprintf(&trace, "%d %d 0 600 %d -1 -1 -1 900 -1 1 1\n", i, i*20000, 1+i%4)
+	}
+	file, tables := swfFile(t, "machine.swf", trace.String()), map[string]bool{}
 	for _, seed := range []string{"1", "1", "2"} {
-		out, err := run(t, "--generate", "training", "--jobs", "200", "--nodes", "4x8", "--load", "1.2", "--policies", "fifo", "--variants", "1", "--seed", seed)
+		out, err := run(t, "--trace", file, "--policies", "fifo", "--variants", "1", "--seed", seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,18 +158,21 @@ func TestAnotherBuildPlaysTheSameWorkload(t *testing.T) {
 	if err := os.WriteFile(other, []byte("#!/bin/sh\nREPLAY_ARGS=\"$*\" exec "+own+" -test.run='^TestBeTheOtherBuild$'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	out, err := run(t, "--generate", "training", "--nodes", "2x4", "--jobs", "12", "--policies", "lockstep", "--with", other)
+	written := filepath.Join(t.TempDir(), "figures.json")
+	if _, err := run(t, "--generate", "training", "--nodes", "2x4", "--jobs", "12", "--policies", "lockstep", "--with", other, "--json", written); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(written)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string][]string{}
-	for line := range strings.Lines(out) {
-		if words := strings.Fields(line); len(words) > 6 && strings.HasPrefix(words[0], "lockstep") {
-			rows[words[0]] = append(rows[words[0]], strings.Join(words[1:6], " "))
-		}
+	var all []figures.Figures
+	if err := json.Unmarshal(text, &all); err != nil || len(all) != 2 {
+		t.Fatalf("%v, figures of %d policies, want 2", err, len(all))
 	}
-	if a, b := strings.Join(rows["lockstep"], "; "), strings.Join(rows["lockstep@other"], "; "); a == "" || a != b {
-		t.Errorf("this build has the figures\n%s\nand the same build as another one\n%s\nof\n%s", a, b, out)
+	all[0].Policy += "@other"
+	if diff := cmp.Diff(all[0], all[1], cmpopts.IgnoreFields(figures.Figures{}, "CPU")); diff != "" {
+		t.Errorf("figures of this build and of the same build as another one:\n%s", diff)
 	}
 }
 
@@ -198,6 +213,8 @@ func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"--generate training --live 100x", "--live needs --kubeconfig"},
 		{"--generate training --live 100x --podgroups pods", "--podgroups is \"pods\", and must be one of none, scheduling.lockstep.dev"},
 		{"--trace x.txt", "opening --trace"},
+		{"--trace command_test.go --format csv --nodes 2x2", "--columns: a CSV file needs it"},
+		{"--generate training --nodes .", "reading .: "},
 		{"--trace command_test.go --nodes 2x2", "--format is \"go\", and must be swf, csv, sacct, objects or replay"},
 	} {
 		if _, err := run(t, strings.Fields(tt.args)...); err == nil || !strings.Contains(err.Error(), tt.want) {

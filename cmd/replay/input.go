@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -121,9 +122,12 @@ func (o *options) readNodes() (workload.Nodes, workload.Unit, error) {
 		return nil, "", nil
 	}
 	file, err := open(o.nodes)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		nodes, err := parseNodes(o.nodes)
 		return nodes, "", err
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("opening --nodes: %w", err)
 	}
 	defer file.Close()
 	nodes, unit, err := workload.ReadNodes(file)

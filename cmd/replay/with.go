@@ -58,8 +58,11 @@ func (o *options) playWith(name string, jobs []workload.Job, nodes workload.Node
 		return figures.Figures{}, err
 	}
 	var all []figures.Figures
-	if err := json.Unmarshal(text, &all); err != nil || len(all) != 1 {
-		return figures.Figures{}, fmt.Errorf("reading its figures, of %d policies: %w", len(all), err)
+	if err := json.Unmarshal(text, &all); err != nil {
+		return figures.Figures{}, fmt.Errorf("reading its figures: %w", err)
+	}
+	if len(all) != 1 {
+		return figures.Figures{}, fmt.Errorf("its figures are of %d policies, and must be of one", len(all))
 	}
 	all[0].Policy = name + "@" + filepath.Base(o.with)
 	return all[0], nil

@@ -109,12 +109,22 @@ func (f *Feed) Run(ctx context.Context) (workload.Outcome, error) {
 		select {
 		case <-f.clock.After(at):
 			if next == len(f.jobs) && !running {
+				f.countPartial(f.clock.Now())
 				return f.outcome, nil
 			}
 		case <-f.rings:
 			f.take(ctx)
 		case <-ctx.Done():
 			return f.outcome, context.Cause(ctx)
+		}
+	}
+}
+
+// countPartial counts the time for which gangs have some of their Pods on nodes, and will never have all.
+func (f *Feed) countPartial(now time.Duration) {
+	for job := range f.started {
+		if s := &f.started[job]; s.bound > 0 && s.bound < f.jobs[job].Pods {
+			f.outcome.PartTime += now - s.since
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -170,7 +171,7 @@ func (p *player) Create(ctx context.Context, number int) {
 	if p.kind.group != "" {
 		estimate := int64(0)
 		if job.Limit > 0 {
-			estimate = max(1, int64(job.Limit.Seconds()/p.options.Speed))
+			estimate = int64(math.Ceil(job.Limit.Seconds() / p.options.Speed))
 		}
 		_, err := p.groups.Resource(p.kind.resource()).Namespace(namespace).Create(ctx, p.kind.podGroup(number, job, estimate), metav1.CreateOptions{})
 		if err != nil {

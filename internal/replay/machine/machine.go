@@ -10,6 +10,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"strconv"
@@ -214,7 +215,7 @@ func (p *player) Create(_ context.Context, number int) {
 		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: int32(job.Pods)},
 	}
 	var owners []metav1.OwnerReference
-	if seconds := ptr.To(int32(max(1, min(job.Limit.Seconds(), schedulingv1alpha1.MaxRuntimeSeconds)))); job.Limit > 0 && p.options.Enforced {
+	if seconds := ptr.To(int32(math.Ceil(min(job.Limit.Seconds(), schedulingv1alpha1.MaxRuntimeSeconds)))); job.Limit > 0 && p.options.Enforced {
 		owners = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: groupName(number), UID: types.UID(groupName(number)), Controller: ptr.To(true)}}
 		group.OwnerReferences, group.Spec.MaxRuntimeSeconds = owners, seconds
 	} else if job.Limit > 0 && !p.options.Blind {

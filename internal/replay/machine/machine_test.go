@@ -64,6 +64,9 @@ func TestANodeHoldsAsManyPodsAsItHasUnits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(outcome.Runs) != len(jobs) {
+		t.Errorf("%d of %d jobs ran", len(outcome.Runs), len(jobs))
+	}
 	for _, run := range outcome.Runs {
 		if run.Start > time.Minute {
 			t.Errorf("job %s starts after %s, although a unit is free", jobs[run.Job].Name, run.Start)

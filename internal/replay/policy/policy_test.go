@@ -42,7 +42,11 @@ func TestEachPolicyStartsJobsInItsOrder(t *testing.T) {
 			"short": 2 * minute, "large": 60 * minute, "long": 120 * minute, "understated": 120 * minute}},
 	} {
 		t.Run(string(tt.policy), func(t *testing.T) {
-			for _, run := range Play(tt.policy, queue, workload.Uniform(3, 1)).Runs {
+			runs := Play(tt.policy, queue, workload.Uniform(3, 1)).Runs
+			if len(runs) != len(queue) {
+				t.Errorf("%d of %d jobs ran", len(runs), len(queue))
+			}
+			for _, run := range runs {
 				name := queue[run.Job].Name
 				if want, ok := tt.starts[name]; ok && run.Start != want {
 					t.Errorf("%s started after %s, want %s: %s", name, run.Start, want, tt.why)
@@ -58,10 +62,12 @@ func TestALongJobMayUseWhatTheReservationLeaves(t *testing.T) {
 	short, long := job("short", 0, 5*time.Second, 5*time.Second, 2), job("long", 0, 1000*time.Second, 1000*time.Second, 3)
 	for _, first := range [][]workload.Job{{short, long}, {long, short}} {
 		jobs := append(first, job("reserved", 10*time.Second, 1000*time.Second, 1000*time.Second, 3), job("longer", 20*time.Second, 5000*time.Second, 5000*time.Second, 2))
+		starts := map[string]time.Duration{}
 		for _, run := range Play(EASY, jobs, workload.Uniform(5, 1)).Runs {
-			if jobs[run.Job].Name == "longer" && run.Start != 20*time.Second {
-				t.Errorf("after %s the longer job starts at %s, want 20s", first[0].Name, run.Start)
-			}
+			starts[jobs[run.Job].Name] = run.Start
+		}
+		if got, ran := starts["longer"]; !ran || got != 20*time.Second {
+			t.Errorf("after %s the longer job starts at %s (%t), want 20s", first[0].Name, got, ran)
 		}
 	}
 }

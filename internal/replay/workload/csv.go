@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Columns are the names of the columns of a CSV file.
@@ -36,6 +38,9 @@ func ParseColumns(text string) (Columns, error) {
 	for pair := range strings.SplitSeq(text, ",") {
 		name, column, ok := strings.Cut(pair, "=")
 		field := fields[strings.TrimSpace(name)]
+		if text == "" {
+			return Columns{}, errors.New("a CSV file needs it: it says which columns have what")
+		}
 		if !ok || field == nil {
 			return Columns{}, fmt.Errorf("%q: want NAME=COLUMN, and NAME is one of submit, interval, runtime, limit, units, owner", pair)
 		}
@@ -64,12 +69,12 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 	}
 	for _, column := range []string{columns.Submit, columns.Interval, columns.Runtime, columns.Limit, columns.Units, columns.Owner} {
 		if _, ok := at[column]; column != "" && !ok {
-			return Trace{}, fmt.Errorf("there is no column %q; the columns are %s", column, strings.Join(header, ", "))
+			return Trace{}, fmt.Errorf("there is no column %q; the columns are %q", column, text.Shorten(strings.Join(header, ", "), 500))
 		}
 	}
 	trace := Trace{Units: perNode}
 	var now float64
-	for n := 2; ; n++ {
+	for {
 		row, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			return trace, nil
@@ -77,6 +82,7 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 		if err != nil {
 			return Trace{}, fmt.Errorf("reading: %w", err)
 		}
+		n, _ := reader.FieldPos(0)
 		var failed error
 		read := func(column string, parse func(string) (float64, error)) float64 {
 			if column == "" {

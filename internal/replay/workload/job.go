@@ -15,7 +15,7 @@ import (
 
 // Job is one gang of Pods that are alike.
 type Job struct {
-	// Name is unique in its workload.
+	// Name is for errors.
 	Name string
 	// Owner is the user, team or virtual cluster to which the job belongs. Each owner gets a namespace. Owner may be
 	// empty.
@@ -24,8 +24,8 @@ type Job struct {
 	Submit time.Duration
 	// Runtime is how long the job runs once all of its Pods run.
 	Runtime time.Duration
-	// Limit is the run time that the owner has requested as the longest; 0 if unknown. Only some policies kill a job
-	// that exceeds its limit.
+	// Limit is the run time that the owner has requested as the longest; 0 if unknown. A job may run for longer; see
+	// Enforced.
 	Limit time.Duration
 	// Pods is the number of Pods, at least 1.
 	Pods int
@@ -87,6 +87,7 @@ func (n Nodes) Largest() int { return slices.Max(n) }
 // Split divides the units of a job among Pods: one Pod if all units fit on one node, otherwise Pods that each fill a
 // node.
 func (j *Job) Split(units, perNode int) {
+	units = min(units, mostPods)
 	j.Pods, j.Units = 1, units
 	if units > perNode {
 		j.Pods, j.Units = (units+perNode-1)/perNode, perNode
@@ -125,11 +126,8 @@ const mostPods = 1_000_000_000
 
 // Check returns an error that names the first job with a field out of range.
 func Check(jobs []Job) error {
-	names := map[string]bool{}
 	for _, job := range jobs {
 		switch {
-		case job.Name == "" || names[job.Name]:
-			return fmt.Errorf("job %q: the name must not be empty, nor that of another job", job.Name)
 		case job.Pods < 1 || job.Units < 1 || job.Pods > mostPods || job.Units > mostPods:
 			return fmt.Errorf("job %q: it has %d Pods of %d units, and both must be from 1 to %d", job.Name, job.Pods, job.Units, mostPods)
 		case job.Runtime < 0 || job.Runtime > longest:
@@ -139,9 +137,18 @@ func Check(jobs []Job) error {
 		case job.Submit.Seconds()-jobs[0].Submit.Seconds() > longest.Seconds() || jobs[0].Submit.Seconds()-job.Submit.Seconds() > longest.Seconds():
 			return fmt.Errorf("job %q: it is created more than ten years before or after job %q", job.Name, jobs[0].Name)
 		}
-		names[job.Name] = true
 	}
 	return nil
+}
+
+// Rounded returns the jobs with times in whole milliseconds, as files have them.
+func Rounded(jobs []Job) []Job {
+	rounded := slices.Clone(jobs)
+	for i := range rounded {
+		job := &rounded[i]
+		job.Submit, job.Runtime, job.Limit = job.Submit.Round(time.Millisecond), job.Runtime.Round(time.Millisecond), job.Limit.Round(time.Millisecond)
+	}
+	return rounded
 }
 
 // Enforced returns the jobs as they run if their limits are enforced: no job runs for longer than its limit.

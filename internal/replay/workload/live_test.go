@@ -57,9 +57,9 @@ func TestJobsOfALiveClusterAreRead(t *testing.T) {
 	}
 	jobs, _ := Prepare(trace.Jobs, Uniform(4, 8))
 	want := []Job{
-		{Name: "framework.frameworkcontroller.microsoft.com/a/f", Owner: "a", Runtime: time.Hour, Pods: 4, Units: 8},
-		{Name: "pytorchjob.kubeflow.org/b/p", Owner: "b", Submit: time.Minute, Runtime: 30 * time.Minute, Limit: 2 * time.Hour, Pods: 4, Units: 2},
-		{Name: "job.batch.volcano.sh/c/v", Owner: "c", Submit: 2 * time.Minute, Runtime: 10 * time.Minute, Pods: 2, Units: 1},
+		{Name: "a/f", Owner: "a", Runtime: time.Hour, Pods: 4, Units: 8},
+		{Name: "b/p", Owner: "b", Submit: time.Minute, Runtime: 30 * time.Minute, Limit: 2 * time.Hour, Pods: 4, Units: 2},
+		{Name: "c/v", Owner: "c", Submit: 2 * time.Minute, Runtime: 10 * time.Minute, Pods: 2, Units: 1},
 	}
 	if diff := cmp.Diff(want, jobs); diff != "" || trace.Skipped != 1 {
 		t.Errorf("%d skipped; jobs (-want,+got):\n%s", trace.Skipped, diff)
@@ -108,6 +108,7 @@ func TestWhatATenantWroteStopsNoReplay(t *testing.T) {
 		"a quantity without an end":   {spec: podRequesting("1e-1000000000"), skipped: 1},
 		"a negative quantity":         {spec: `"parallelism": 3, ` + podRequesting("-1"), skipped: 1},
 		"a negative number of Pods":   {spec: `"parallelism": -3, ` + podRequesting("1"), skipped: 1},
+		"more GPUs than a number has": {spec: `"parallelism": 1000000000, ` + podRequesting("1000000000"), jobs: 1},
 		"more Pods than a number has": {spec: `"parallelism": 1e300, ` + podRequesting("1"), jobs: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,12 +126,12 @@ func TestWhatATenantWroteStopsNoReplay(t *testing.T) {
 	}
 }
 
-// TestJobsOfTwoProjectsMayHaveOneName: a Job of batch and one of Volcano.
-func TestJobsOfTwoProjectsMayHaveOneName(t *testing.T) {
+// TestJobsMayHaveOneName: a Job of batch, one of Volcano, and one that was created again.
+func TestJobsMayHaveOneName(t *testing.T) {
 	one := strings.TrimSuffix(strings.TrimPrefix(endedJob(podRequesting("1")), `{"items": [`), "]}")
-	both := `{"items": [` + one + "," + strings.Replace(one, "batch/v1", "batch.volcano.sh/v1alpha1", 1) + "]}"
-	trace, err := ReadObjects(strings.NewReader(both), 8, "")
-	if err != nil || len(trace.Jobs) != 2 {
+	all := `{"items": [` + one + "," + strings.Replace(one, "batch/v1", "batch.volcano.sh/v1alpha1", 1) + "," + one + "]}"
+	trace, err := ReadObjects(strings.NewReader(all), 8, "")
+	if err != nil || len(trace.Jobs) != 3 {
 		t.Fatalf("%d jobs, error %v", len(trace.Jobs), err)
 	}
 	if err := Check(trace.Jobs); err != nil {
@@ -265,6 +266,23 @@ func TestATrainingJobBeganWhenItsPodsRan(t *testing.T) {
 	}
 }
 
+func TestAResumedJobRunsFromItsLastStartToItsLastEnd(t *testing.T) {
+	status, at := "", []string{"08:00:00", "08:10:00", "09:00:00", "10:00:00"}
+	for i, phase := range []string{"Running", "Aborted", "Running", "Completed"} {
+		status += fmt.Sprintf(`, {"status": %q, "lastTransitionTime": "2026-11-01T%sZ"}`, phase, at[i])
+		trace, err := ReadObjects(strings.NewReader(objectOf(`"name": "j"`, podWith(`"cpu": 1`), `"conditions": [`+status[2:]+"]")), 8, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case phase == "Running" && len(trace.Jobs) != 0:
+			t.Errorf("a job that runs since %s counts as ended", at[i])
+		case phase == "Completed" && (len(trace.Jobs) != 1 || trace.Jobs[0].Runtime != time.Hour):
+			t.Errorf("%+v, want a run of an hour", trace.Jobs)
+		}
+	}
+}
+
 func TestUnitsOfJobsAreThoseOfTheNodes(t *testing.T) {
 	job := func(name, requests string) string {
 		return objectOf(`"name": "`+name+`"`, podWith(requests), ranAnHour)
@@ -291,7 +309,7 @@ func TestUnitsOfJobsAreThoseOfTheNodes(t *testing.T) {
 			perNode, unit = nodes.Largest(), of
 		}
 		trace, err := ReadObjects(strings.NewReader(test.objects), perNode, unit)
-		got := strings.ReplaceAll(jobsOf(trace), "job.batch/n/", "")
+		got := strings.ReplaceAll(jobsOf(trace), "n/", "")
 		if err != nil || got != test.jobs || trace.Skipped != test.skipped {
 			t.Errorf("%s: %v; jobs %q, %d skipped, want %q and %d", name, err, got, trace.Skipped, test.jobs, test.skipped)
 		}

@@ -63,7 +63,7 @@ func ReadObjects(r io.Reader, perNode int, unit Unit) (Trace, error) {
 		if began.IsZero() || began.Before(created) {
 			began = created
 		}
-		job := Job{Name: kindOf(object) + "/" + object.GetNamespace() + "/" + object.GetName(), Owner: object.GetNamespace(),
+		job := Job{Name: object.GetNamespace() + "/" + object.GetName(), Owner: object.GetNamespace(),
 			Submit: time.Duration(created.Unix()) * time.Second, Runtime: max(0, ended.Sub(began)), Limit: limitOf(object),
 			Pods: pods, Units: (units + pods - 1) / pods}
 		if job.Units > perNode {
@@ -124,13 +124,6 @@ func takesJobs(node map[string]any) bool {
 	return spec["unschedulable"] != true
 }
 
-// kindOf returns the kind of an object, with its API group, because a Job of batch and one of Volcano may have one name.
-func kindOf(object *unstructured.Unstructured) string {
-	kind := object.GroupVersionKind().GroupKind()
-	kind.Kind = strings.ToLower(kind.Kind)
-	return kind.String()
-}
-
 // itemsOf returns the objects of a file of JSON documents. Each document is a list or one object. Of an object that
 // the file has several times, the last state counts. command is the command that prints such a file.
 func itemsOf(r io.Reader, command string) ([]unstructured.Unstructured, error) {
@@ -181,7 +174,7 @@ func sizeOf(object *unstructured.Unstructured) size {
 		if gpus > 0 {
 			s.podsWithGPUs += int(count)
 		}
-		s.gpus += int(float64(count) * gpus)
+		s.gpus = int(min(float64(s.gpus)+float64(count)*gpus, mostPods))
 		cores += float64(count) * cpus
 	}
 	spec, _, _ := unstructured.NestedMap(object.Object, "spec")
@@ -202,10 +195,7 @@ func sizeOf(object *unstructured.Unstructured) size {
 	if template := mapIn(spec, "template", "spec"); template != nil { // Job of batch
 		add(numberIn(spec, "parallelism", 1), template)
 	}
-	s.cores = int(cores)
-	if float64(s.cores) < cores {
-		s.cores++
-	}
+	s.cores = int(math.Ceil(min(cores-1e-6, mostPods))) // sums of fractions are a bit more or less than they should be
 	return s
 }
 
@@ -265,6 +255,9 @@ func spanOf(object *unstructured.Unstructured) (began, ended time.Time) {
 		case "Running":
 			if condition["status"] != "False" {
 				began = at
+				if at.After(ended) { // The job was aborted, and then resumed.
+					ended = time.Time{}
+				}
 			} else if enoughRan.IsZero() {
 				// The condition of an ended training job. The time is the job's start if Kubeflow's operator ran the
 				// job, and the job's end if Lockstep did.

@@ -31,7 +31,7 @@ func TestRowsOfSacctAreRead(t *testing.T) {
 		"GPUs with a type":                 {rows: "1|a|COMPLETED|2026-11-01T08:00:00|60|64|cpu=64,gres/gpu:a100=8\n", jobs: "1:1x8"},
 		"GPUs of two types":                {rows: "1|a|COMPLETED|2026-11-01T08:00:00|60|64|cpu=64,gres/gpu:a100=2,gres/gpu:h100=3,gres/gpumem=40G\n", jobs: "1:1x5"},
 		"the same GPUs with and without":   {rows: "1|a|COMPLETED|2026-11-01T08:00:00|60|64|cpu=64,gres/gpu:a100=8,gres/gpu=8\n", jobs: "1:1x8"},
-		"more GPUs than a number has":      {rows: "1|a|COMPLETED|2026-11-01T08:00:00|60|64|gres/gpu:a=99999999999999999999,gres/gpu:b=9\n", jobs: "1:125000002x8"},
+		"more GPUs than a number has":      {rows: "1|a|COMPLETED|2026-11-01T08:00:00|60|64|gres/gpu:a=99999999999999999999,gres/gpu:b=9\n", jobs: "1:125000000x8"},
 		"processors that are no number":    {rows: "1|a|COMPLETED|2026-11-01T08:00:00|60|4|\n2|a|COMPLETED|2026-11-01T08:00:00|60|4x|\n", err: `line 3, AllocCPUS: "4x" is no number`},
 		"no processors":                    {rows: "1|a|COMPLETED|2026-11-01T08:00:00|60||\n", skipped: 1},
 		"a time that is none":              {rows: "\n1|a|COMPLETED|soon|60|4|\n", err: "line 3, Submit"},

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // notEnded are the states of jobs that run or wait.
@@ -38,7 +40,7 @@ func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 	}
 	for _, need := range [][]string{{"JobIDRaw", "JobID"}, {"Submit"}, {"ElapsedRaw", "Elapsed"}, {"AllocTRES", "AllocCPUS"}} {
 		if !anyOf(at, need) {
-			return Trace{}, fmt.Errorf("there is no field %s; the fields are %s", strings.Join(need, " or "), strings.Join(header, ", "))
+			return Trace{}, fmt.Errorf("there is no field %s; the fields are %q", strings.Join(need, " or "), text.Shorten(strings.Join(header, ", "), 500))
 		}
 	}
 	type asked struct{ gpus, cpus int }

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -34,6 +35,15 @@ const lockstep = "lockstep"
 
 // blind is the same scheduler without a word of how long jobs run.
 const blind = "lockstep-blind"
+
+// policies returns the names of all policies.
+func policies() []string {
+	all := []string{lockstep, blind}
+	for _, name := range policy.Names {
+		all = append(all, string(name))
+	}
+	return all
+}
 
 // options are what the flags say.
 type options struct {
@@ -82,7 +92,7 @@ true run times).`,
 	flags.StringVar(&o.format, "format", "", "format of the file: swf, csv, sacct (what sacct -P prints), objects (what kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json prints) or replay (what --with gives to another build) (default: swf or csv by the end of its name)")
 	flags.StringVar(&o.columns, "columns", "", "where a CSV file has what is needed: submit=COLUMN or interval=COLUMN, runtime=COLUMN, units=COLUMN, and limit=COLUMN and owner=COLUMN if it has them")
 	flags.StringVar(&o.nodes, "nodes", "", "nodes of the cluster: 84x8 are 84 nodes of 8 units each, GPUs or processors; else a file of what kubectl get nodes -o json prints (default: those of the trace)")
-	flags.StringSliceVar(&o.policies, "policies", []string{lockstep, blind, "fifo", "greedy", "easy", "easy-true"}, "policies to play")
+	flags.StringSliceVar(&o.policies, "policies", policies(), "policies to play")
 	flags.IntSliceVar(&o.bounds, "sizes", nil, "largest sizes of the classes by which waits are shown, in units, such as 1,8,16")
 	flags.Float64Var(&o.overstate, "overstate", 0, "give each job a limit that is its run time times a factor, drawn evenly from 1 to this number, at most 1000; 0 leaves the limits as they are")
 	flags.Float64Var(&o.liars, "liars", 0, "have the two owners with the most work state wrong limits: run times times this number, and run times divided by it. Each policy plays twice, to compare how long others wait with and without lies; 0: nobody lies")
@@ -156,8 +166,8 @@ func (o *options) run(out io.Writer) error {
 func (o *options) checkFlags() error {
 	own := slices.Contains(o.policies, lockstep) || slices.Contains(o.policies, blind)
 	for _, name := range o.policies {
-		if name != lockstep && name != blind && !slices.Contains(policy.Names, policy.Name(name)) {
-			return fmt.Errorf("--policies has %q, and policies are lockstep, lockstep-blind, fifo, greedy, easy, easy-true", name)
+		if !slices.Contains(policies(), name) {
+			return fmt.Errorf("--policies has %q, and policies are %s", name, strings.Join(policies(), ", "))
 		}
 	}
 	switch {

@@ -173,8 +173,8 @@ func (p *player) reserve(job int) *reservation {
 		if i+1 < len(ending) && ends(ending[i+1]) == at {
 			continue
 		}
-		if nodes := then.placeIn(latestFirst(last), pods, units); nodes != nil {
-			then.remove(nodes, units)
+		if _, ok := then.fits(pods, units); ok {
+			then.remove(then.placeIn(latestFirst(last), pods, units), units)
 			break
 		}
 	}

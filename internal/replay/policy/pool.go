@@ -42,19 +42,24 @@ func (p *pool) add(nodes []int, units int) {
 
 func (p *pool) remove(nodes []int, units int) { p.add(nodes, -units) }
 
+// fits reports whether Pods fit. If so, the nodes with fewer than `below` free units have room for all of them.
+func (p *pool) fits(pods, units int) (below int, ok bool) {
+	fit, below := 0, units
+	for ; below < len(p.with) && fit < pods; below++ {
+		fit += p.with[below] * (below / units)
+	}
+	return below, fit >= pods
+}
+
 // place returns a node for each Pod, or nil if the Pods don't fit. It prefers nodes with little room, so that large
 // jobs find whole nodes.
 func (p *pool) place(pods, units int) []int {
-	// least is the number of free units up to which all nodes are needed.
-	fit, least := 0, units
-	for ; least < len(p.with) && fit < pods; least++ {
-		fit += p.with[least] * (least / units)
-	}
-	if fit < pods {
+	below, ok := p.fits(pods, units)
+	if !ok {
 		return nil
 	}
 	nodes := make([]int, 0, pods)
-	for free := units; free < least; free++ {
+	for free := units; free < below; free++ {
 		if p.with[free] == 0 {
 			continue
 		}

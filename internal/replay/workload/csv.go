@@ -33,14 +33,14 @@ type Columns struct {
 // ParseColumns parses "submit=timestamp,runtime=duration,units=num_gpus,owner=cluster": what is needed, and in which
 // column it is.
 func ParseColumns(text string) (Columns, error) {
+	if text == "" {
+		return Columns{}, errors.New("a CSV file needs it: it says which columns have what")
+	}
 	var c Columns
 	fields := map[string]*string{"submit": &c.Submit, "interval": &c.Interval, "runtime": &c.Runtime, "limit": &c.Limit, "units": &c.Units, "owner": &c.Owner}
 	for pair := range strings.SplitSeq(text, ",") {
 		name, column, ok := strings.Cut(pair, "=")
 		field := fields[strings.TrimSpace(name)]
-		if text == "" {
-			return Columns{}, errors.New("a CSV file needs it: it says which columns have what")
-		}
 		if !ok || field == nil {
 			return Columns{}, fmt.Errorf("%q: want NAME=COLUMN, and NAME is one of submit, interval, runtime, limit, units, owner", pair)
 		}

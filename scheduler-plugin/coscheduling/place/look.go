@@ -52,8 +52,9 @@ type sight struct {
 }
 
 // look looks at all Pods on nodes. `reserved` are Pods that are there only because room is reserved for them. There may
-// be 100,000 Pods, so the nodes are read in parallel. amounts says which resources the field request of seen has.
-func look(ctx context.Context, gang *Gang, cluster *Cluster, reserved sets.Set[types.UID], amounts resources) (*sight, error) {
+// be 100,000 Pods, so the nodes are read in parallel. classes are those of the gang: the field request of seen has
+// the resources that they name.
+func look(ctx context.Context, gang *Gang, classes []*class, cluster *Cluster, reserved sets.Set[types.UID]) (*sight, error) {
 	nodes, err := cluster.Snapshot.List()
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -63,10 +64,11 @@ func look(ctx context.Context, gang *Gang, cluster *Cluster, reserved sets.Set[t
 		begin[n], pods = pods, pods+len(node.GetPods())
 	}
 	v := &sight{all: make([]seen, pods), standings: cluster.Standings(), now: cluster.Now()}
-	width := len(amounts.names)
+	var amounts resources
 	var requests []int64
 	if gang.First {
-		requests = make([]int64, pods*width) // one allocation in place of 100,000
+		amounts = newResources(classes)
+		requests = make([]int64, pods*len(amounts.names)) // one allocation in place of 100,000
 	}
 	cluster.Profiles[gang.schedulerName()].Parallelizer().Until(ctx, len(nodes), func(n int) {
 		for i, info := range nodes[n].GetPods() {
@@ -77,6 +79,7 @@ func look(ctx context.Context, gang *Gang, cluster *Cluster, reserved sets.Set[t
 				one.state = expected
 			}
 			if one.byItself {
+				width := len(amounts.names)
 				one.request = amounts.add(requests[i*width:i*width:(i+1)*width], info.CalculateResource().Resource, 1)
 			}
 			v.all[i] = one

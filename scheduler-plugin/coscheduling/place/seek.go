@@ -220,7 +220,7 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (*sp
 // look looks at the Pods on nodes, once for all searches.
 func (s *seeker) look(ctx context.Context) (err error) {
 	if s.sight == nil {
-		s.sight, err = look(ctx, s.gang, s.cluster, s.reserved, newResources(s.found.classes))
+		s.sight, err = look(ctx, s.gang, s.found.classes, s.cluster, s.reserved)
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	kinds := w.kinds(apis)
 	if e.metrics, err = status.NewMetrics(registry, &status.Asked{
 		Waiting: e.reader.CountWaiting, Foreign: e.reader.CountForeign,
-		Held:         func() map[string]float64 { return held(&e.room) },
+		Reserved:     func() map[status.Kind]float64 { return reserved(&e.room) },
 		PodGroupAPIs: func() []status.PodGroupAPI { return statesOf(kinds) },
 	}); err != nil {
 		return err

@@ -250,18 +250,17 @@ func (e *engine) withinAnnounced(view *gangView) (gangView, bool) {
 	return some, len(some.Waiting) > 0
 }
 
-// held returns how much is reserved for members to come, by resource; CPU in cores.
-func held(of *room.Room) map[string]float64 {
-	sum := make(map[string]float64)
+// reserved returns how much of the nodes is kept free for gangs, by reason and resource; CPU in cores.
+func reserved(of *room.Room) map[status.Kind]float64 {
+	sum := make(map[status.Kind]float64)
 	for _, r := range of.InOrder() {
-		if r.Reason != room.MembersToCome {
-			continue
-		}
-		for name, amount := range r.Takes.WithoutPods() {
+		for name, amount := range r.Kept().WithoutPods() {
+			unit := 1.0
 			if name == corev1.ResourceCPU {
-				sum[string(name)] += float64(amount) / 1000
-			} else if amount > 0 {
-				sum[string(name)] += float64(amount)
+				unit = 1000
+			}
+			if amount > 0 {
+				sum[status.Kind{Reason: string(r.Reason), Resource: string(name)}] += float64(amount) / unit
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func NewInTime(gang Gang, members []*framework.PodInfo, ends Ends, nodes Nodes, 
 	}
 	for _, pod := range awaited {
 		if at := ends[pod.GetPod().UID]; !known || !at.After(r.From) {
-			r.awaits[pod.GetPod().UID] = TakesOf(pod)
+			r.await(pod)
 		}
 	}
 	return r
@@ -119,9 +119,9 @@ func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now ti
 	if stays != nil && r.From.IsZero() {
 		// The gang keeps waiting for the same work, rather than take the room of a service's Pod that is being
 		// replaced.
-		for uid, takes := range r.awaits {
+		for uid, pod := range r.awaits {
 			if at, runs := ends[uid]; runs && at.IsZero() {
-				stays.awaits[uid], stays.From = takes, time.Time{}
+				stays.awaits[uid], stays.From = pod, time.Time{}
 			}
 		}
 	}

@@ -68,6 +68,9 @@ func TestFromWhenOnAGangHasItsPlace(t *testing.T) {
 			if got := r.Reserved(node)[cpu]; got != tc.reserved*1000 {
 				t.Errorf("%d millicores are kept from others now, want %d cores", got, tc.reserved)
 			}
+			if got := r.Kept()[cpu]; got != tc.reserved*1000 {
+				t.Errorf("%d millicores are kept free on all nodes, want %d cores", got, tc.reserved)
+			}
 		})
 	}
 }

@@ -4,6 +4,7 @@
 package room
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -32,10 +33,16 @@ type Reservation struct {
 	// Read-only.
 	Takes, ToCome provision.Amounts
 
-	nodes    map[types.UID]string            // by member
-	byNode   map[string]provision.Amounts    // what the members take of each node
-	awaits   map[types.UID]provision.Amounts // what the awaited Pods take
-	progress                                 // of a reservation in time
+	nodes    map[types.UID]string         // by member
+	byNode   map[string]provision.Amounts // what the members take of each node
+	awaits   map[types.UID]awaitedPod
+	progress // of a reservation in time
+}
+
+// awaitedPod is a Pod that has to end before the gang has its room: the Pod's node, and what the Pod takes of the node.
+type awaitedPod struct {
+	node  string
+	takes provision.Amounts
 }
 
 // Gang is a gang for which room is reserved.
@@ -55,7 +62,7 @@ type Nodes interface {
 // nodes on which no member is to run.
 func New(gang Gang, reason Reason, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) *Reservation {
 	r := &Reservation{Gang: gang, Reason: reason, End: end, Members: members, Takes: make(provision.Amounts), ToCome: make(provision.Amounts),
-		nodes: make(map[types.UID]string, len(members)), byNode: make(map[string]provision.Amounts), awaits: make(map[types.UID]provision.Amounts)}
+		nodes: make(map[types.UID]string, len(members)), byNode: make(map[string]provision.Amounts), awaits: make(map[types.UID]awaitedPod)}
 	for _, m := range members {
 		node, takes := m.Pod.Spec.NodeName, TakesOf(m)
 		r.nodes[m.Pod.UID] = node
@@ -66,9 +73,14 @@ func New(gang Gang, reason Reason, members []*framework.PodInfo, awaited []fwk.P
 		}
 	}
 	for _, pod := range On(members, awaited) {
-		r.awaits[pod.GetPod().UID] = TakesOf(pod)
+		r.await(pod)
 	}
 	return r
+}
+
+// await has the gang wait for a Pod's end.
+func (r *Reservation) await(pod fwk.PodInfo) {
+	r.awaits[pod.GetPod().UID] = awaitedPod{node: pod.GetPod().Spec.NodeName, takes: TakesOf(pod)}
 }
 
 // On returns the Pods that are on the nodes of members.
@@ -113,11 +125,24 @@ func (r *Reservation) Reserved(node fwk.NodeInfo) provision.Amounts {
 		return reserved
 	}
 	for _, pod := range node.GetPods() {
-		if taken, awaited := r.awaits[pod.GetPod().UID]; awaited {
-			reserved = reserved.Less(taken)
+		if awaited, does := r.awaits[pod.GetPod().UID]; does {
+			reserved = reserved.Less(awaited.takes)
 		}
 	}
 	return reserved
+}
+
+// Kept returns what others had to leave free, on all nodes together, when the reservation was made or last renewed.
+func (r *Reservation) Kept() provision.Amounts {
+	onNode := maps.Clone(r.byNode)
+	for _, awaited := range r.awaits {
+		onNode[awaited.node] = onNode[awaited.node].Less(awaited.takes)
+	}
+	kept := make(provision.Amounts)
+	for _, amounts := range onNode {
+		kept.Add(amounts)
+	}
+	return kept
 }
 
 // Within returns the reservation for as many of its members as fit into an amount together. If nodes is not nil,

@@ -66,11 +66,14 @@ type Asked struct {
 	Waiting func() map[string]int
 	// Foreign counts, by API group, the groups with a status that this scheduler leaves to other programs.
 	Foreign func() map[string]int
-	// Held returns how much is reserved for members to come, by resource.
-	Held func() map[string]float64
+	// Reserved returns how much of the nodes is kept free for gangs, by reason and resource.
+	Reserved func() map[Kind]float64
 	// PodGroupAPIs returns the PodGroup APIs of other projects, and whether they are served.
 	PodGroupAPIs func() []PodGroupAPI
 }
+
+// Kind is the reason for a reservation, and the name of a resource that is reserved.
+type Kind struct{ Reason, Resource string }
 
 // PodGroupAPI reports whether the PodGroups of another project are served, and why.
 type PodGroupAPI struct {
@@ -134,8 +137,8 @@ func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 		{ask: func() []sample { return counts(asked.Waiting()) }, desc: gauge("waiting_gangs", "Gangs with members that wait, by reason.", "reason")},
 		{ask: func() []sample { return counts(asked.Foreign()) }, desc: gauge("foreign_writers",
 			"PodGroups whose status is left to another program that writes it, by the API group of their kind.", "group")},
-		{ask: func() []sample { return counts(asked.Held()) }, desc: gauge("reserved_resources",
-			"Room that is kept for members to come, by resource: cores of CPU, bytes, or the number.", "resource")},
+		{ask: func() []sample { return amounts(asked.Reserved()) }, desc: gauge("reserved_resources",
+			"Room that is kept free for gangs, by the reason for the reservation and by resource: cores of CPU, bytes, or the number.", "reason", "resource")},
 		{ask: func() []sample { return states(asked.PodGroupAPIs()) }, desc: gauge("podgroup_apis",
 			"1 for each PodGroup API of another project that is served, 0 for one that is not, by its API group, the mode in the configuration and why.", "group", "mode", "reason")},
 	}
@@ -162,8 +165,17 @@ type sample struct {
 	value  float64
 }
 
+// amounts returns a sample for each kind.
+func amounts(of map[Kind]float64) []sample {
+	samples := make([]sample, 0, len(of))
+	for kind, amount := range of {
+		samples = append(samples, sample{[]string{kind.Reason, kind.Resource}, amount})
+	}
+	return samples
+}
+
 // counts returns a sample for each value of one label.
-func counts[N int | float64](numbers map[string]N) []sample {
+func counts(numbers map[string]int) []sample {
 	samples := make([]sample, 0, len(numbers))
 	for label, n := range numbers {
 		samples = append(samples, sample{[]string{label}, float64(n)})

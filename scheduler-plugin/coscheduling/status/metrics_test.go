@@ -17,7 +17,7 @@ func TestWhichPodGroupAPIsAreOnIsMeasured(t *testing.T) {
 	none := func() map[string]int { return nil }
 	registry := metrics.NewKubeRegistry()
 	if _, err := NewMetrics(registry, &Asked{
-		Waiting: none, Foreign: none, Held: func() map[string]float64 { return nil },
+		Waiting: none, Foreign: none, Reserved: func() map[Kind]float64 { return nil },
 		PodGroupAPIs: func() []PodGroupAPI {
 			return []PodGroupAPI{{Group: "scheduling.x-k8s.io", Mode: "On", On: true, Served: true, Reason: "served"}, volcano}
 		},

@@ -41,6 +41,9 @@ type Figures struct {
 	Wasted    float64 `json:"wasted"`
 	// InPart is for how many seconds gangs had a part of their Pods placed.
 	InPart float64 `json:"gangsInPartSeconds"`
+	// Held is, by reason, the part of all units that was free, but reserved for waiting jobs, over the same time as GAR.
+	// Nil if unknown.
+	Held map[string]float64 `json:"held,omitempty"`
 	// Occupied is GAR in equal parts of the time, for a drawing.
 	Occupied []float64 `json:"occupied,omitempty"`
 	// CPU is the processor time that Lockstep's scheduler took per 1000 gangs, in seconds. 0 if the policy was played
@@ -243,6 +246,12 @@ func (f *Figures) sweep(outcome workload.Outcome, jobs []workload.Job, nodes wor
 	units := float64(nodes.Units())
 	f.GAR, f.GFR = ratio(busy, all*units), ratio(part, all*float64(len(nodes)))
 	f.SOR = ratio(contendedBusy, contended*units)
+	if outcome.Held != nil {
+		f.Held = make(map[string]float64, len(outcome.Held))
+		for reason, held := range outcome.Held {
+			f.Held[reason] = ratio(held.Seconds(), all*units)
+		}
+	}
 }
 
 // parts is into how many parts the time is divided for Occupied.

@@ -28,6 +28,7 @@ func Median(variants []Figures) Figures {
 		Wasted:     of(func(f *Figures) float64 { return f.Wasted }),
 		InPart:     of(func(f *Figures) float64 { return f.InPart }),
 		CPU:        of(func(f *Figures) float64 { return f.CPU }),
+		Held:       medianOfHeld(variants),
 		Occupied:   variants[0].Occupied,
 		Starts:     medianOfStarts(variants),
 		Liars:      medianOfLiars(variants),
@@ -59,6 +60,24 @@ func Median(variants []Figures) Figures {
 		})
 	}
 	return m
+}
+
+// medianOfHeld returns the medians by reason, nil if no variant has any. A variant without a reason held nothing for it.
+func medianOfHeld(variants []Figures) map[string]float64 {
+	var medians map[string]float64
+	for _, variant := range variants {
+		for reason := range variant.Held {
+			if medians == nil {
+				medians = make(map[string]float64)
+			}
+			var values []float64
+			for _, other := range variants {
+				values = append(values, other.Held[reason])
+			}
+			medians[reason] = middle(values)
+		}
+	}
+	return medians
 }
 
 // middle returns the median, the lower one of two.

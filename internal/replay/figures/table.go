@@ -16,13 +16,20 @@ import (
 // WriteTable writes the figures of policies beside each other, for a terminal.
 func WriteTable(w io.Writer, all []Figures) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "POLICY\tGAR\tSOR\tGFR\tSLOWDOWN\tPREEMPTED\tIN PART\tUNFINISHED\tCPU/1000")
+	fmt.Fprintln(table, "POLICY\tGAR\tSOR\tGFR\tHELD\tSLOWDOWN\tPREEMPTED\tIN PART\tUNFINISHED\tCPU/1000")
 	for _, f := range all {
-		cpu := "-"
+		cpu, held := "-", "-"
+		if f.Held != nil {
+			sum := 0.0
+			for _, part := range f.Held {
+				sum += part
+			}
+			held = fmt.Sprintf("%.3f", sum)
+		}
 		if f.CPU > 0 {
 			cpu = fmt.Sprintf("%.2fs", f.CPU)
 		}
-		fmt.Fprintf(table, "%s\t%.3f\t%.3f\t%.3f\t%.1f\t%d\t%.0fs\t%d\t%s\n", f.Policy, f.GAR, f.SOR, f.GFR, f.Slowdown, f.Preempted, f.InPart, f.Unfinished, cpu)
+		fmt.Fprintf(table, "%s\t%.3f\t%.3f\t%.3f\t%s\t%.1f\t%d\t%.0fs\t%d\t%s\n", f.Policy, f.GAR, f.SOR, f.GFR, held, f.Slowdown, f.Preempted, f.InPart, f.Unfinished, cpu)
 	}
 	fmt.Fprintln(table)
 	fmt.Fprintln(table, "POLICY\tSIZE\tJOBS\tWAIT P50\tP90\tP99\tMAX")

@@ -118,7 +118,8 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	if err != nil {
 		return workload.Outcome{}, err
 	}
-	stop, err := runScheduler(ctx, p.server.Process("lockstep-scheduler").Config(), options.Args)
+	held := newHeld()
+	stop, err := runScheduler(ctx, p.server.Process("lockstep-scheduler").Config(), options.Args, held)
 	if err != nil {
 		return workload.Outcome{}, err
 	}
@@ -126,16 +127,29 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	time.Sleep(time.Minute)
 	p.begin = time.Now()
 	p.server.SetObserver(p.observe)
+	watched := make(chan error, 1)
+	go func() { watched <- held.watch(ctx, p.begin.Add(lastOf(jobs))) }()
 	outcome, err := p.feed.Run(ctx)
 	if err != nil {
 		return workload.Outcome{}, err
 	}
 	cancel()
 	stop()
+	if err := <-watched; err != nil {
+		return workload.Outcome{}, err
+	}
 	time.Sleep(time.Minute) // What the scheduler has begun beside its loop ends, too.
 	after, err := cputime.Used()
-	outcome.CPU, outcome.Told = after-before, p.told
+	outcome.CPU, outcome.Told, outcome.Held = after-before, p.told, held.times
 	return outcome, err
+}
+
+// lastOf returns when the last job is created.
+func lastOf(jobs []workload.Job) time.Duration {
+	if len(jobs) == 0 {
+		return 0
+	}
+	return jobs[len(jobs)-1].Submit
 }
 
 // Started has the Pods of a job run.

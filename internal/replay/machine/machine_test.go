@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-k8s/lockstep/internal/replay/policy"
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
@@ -52,6 +53,30 @@ func TestTheSameWorkloadIsPlayedInVirtualTime(t *testing.T) {
 	}
 	if wait := outcome.Runs[1].Start - jobs[0].Runtime; wait < 0 || wait > 11*time.Second {
 		t.Errorf("the second job started %s after the end of the first, want it within the longest back-off", wait)
+	}
+}
+
+// TestUnitsThatAreReservedAndFreeAreCounted: the second job needs both nodes, so the free node is reserved for it while
+// the first job runs, from the second hour to the sixth. The third job would run for too long to use that node.
+func TestUnitsThatAreReservedAndFreeAreCounted(t *testing.T) {
+	jobs := []workload.Job{
+		{Name: "a", Runtime: 6 * time.Hour, Limit: 6 * time.Hour, Pods: 1, Units: 8},
+		{Name: "b", Submit: time.Hour, Runtime: time.Hour, Limit: time.Hour, Pods: 2, Units: 8},
+		{Name: "c", Submit: 2 * time.Hour, Runtime: 8 * time.Hour, Limit: 8 * time.Hour, Pods: 1, Units: 8},
+		{Name: "d", Submit: 12 * time.Hour, Runtime: time.Hour, Limit: time.Hour, Pods: 1, Units: 8},
+	}
+	nodes := workload.Uniform(2, 8)
+	outcome, err := Play(t, jobs, nodes, Options{Name: "lockstep", Args: DefaultArgs(false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := policy.Play(policy.EASY, jobs, nodes)
+	if want := 8 * 5 * time.Hour; model.Held[workload.InTime] != want {
+		t.Errorf("units are held for %s with the model, want %s", model.Held[workload.InTime], want)
+	}
+	off := outcome.Held[workload.InTime] - model.Held[workload.InTime]
+	if len(outcome.Held) != 1 || off.Abs() > 8*2*time.Minute {
+		t.Errorf("units are held for %s, and for %s with the model, want a difference of two minutes at most", outcome.Held, model.Held)
 	}
 }
 

@@ -4,6 +4,7 @@
 package machine
 
 import (
+	"maps"
 	"reflect"
 	"runtime"
 	"sync/atomic"
@@ -26,6 +27,9 @@ func TestPlaysOfOneWorkloadAreTheSame(t *testing.T) {
 			for _, other := range []workload.Outcome{playOn(t, 4, 0, jobs, nodes), playOn(t, 2, 2, jobs, nodes)} {
 				if len(other.Runs) != len(first.Runs) || len(other.Told) != len(first.Told) {
 					t.Fatalf("%d starts and %d times told in one play, %d and %d in another", len(first.Runs), len(first.Told), len(other.Runs), len(other.Told))
+				}
+				if !maps.Equal(first.Held, other.Held) {
+					t.Fatalf("units are held for %s in one play and for %s in another", first.Held, other.Held)
 				}
 				for i := range first.Runs {
 					if a, b := first.Runs[i], other.Runs[i]; !reflect.DeepEqual(a, b) {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -25,11 +24,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // runScheduler starts a scheduler with all default plugins and Coscheduling. The scheduler ends with ctx; `wait` waits
 // until it has ended.
-func runScheduler(ctx context.Context, config *rest.Config, args string) (wait func(), err error) {
+func runScheduler(ctx context.Context, config *rest.Config, args string, registry status.Registry) (wait func(), err error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.Wrap(newRounds().sender)
@@ -62,7 +62,7 @@ func runScheduler(ctx context.Context, config *rest.Config, args string) (wait f
 	if err != nil {
 		return nil, err
 	}
-	if err := coscheduling.Attach(ctx, inside, nil, unserved{}, func(string) {}); err != nil {
+	if err := coscheduling.Attach(ctx, inside, nil, registry, func(string) {}); err != nil {
 		return nil, err
 	}
 	informers.Start(ctx.Done())
@@ -93,15 +93,6 @@ func settle(sched *scheduler.Scheduler) {
 		return entity, err
 	}
 }
-
-// unserved is an unused registry of metrics.
-type unserved struct{}
-
-// Register implements status.Registry.
-func (unserved) Register(metrics.Registerable) error { return nil }
-
-// CustomRegister implements status.Registry.
-func (unserved) CustomRegister(metrics.StableCollector) error { return nil }
 
 // unknownResources returns the kinds that kube-scheduler watches and a replay does not have.
 func unknownResources() []apiserver.Option {

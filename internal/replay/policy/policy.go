@@ -38,8 +38,10 @@ const never = time.Duration(math.MaxInt64)
 
 // Play plays jobs on nodes and returns the outcome. jobs are sorted by the time of their creation.
 func Play(name Name, jobs []workload.Job, nodes workload.Nodes) workload.Outcome {
-	p := &player{name: name, jobs: jobs, free: newPool(nodes), outcome: workload.Outcome{Policy: string(name)}}
+	p := &player{name: name, jobs: jobs, free: newPool(nodes), outcome: workload.Outcome{Policy: string(name), Held: map[string]time.Duration{}}}
+	held := 0
 	for next := 0; ; {
+		before := p.now
 		end, running := p.running.End()
 		switch {
 		case next < len(jobs) && (!running || jobs[next].Submit < end):
@@ -50,6 +52,9 @@ func Play(name Name, jobs []workload.Job, nodes workload.Nodes) workload.Outcome
 			slices.SortStableFunc(p.outcome.Runs, func(a, b workload.Run) int { return cmp.Compare(a.Start, b.Start) })
 			return p.outcome
 		}
+		if next < len(jobs) && held > 0 {
+			p.outcome.Held[workload.InTime] += time.Duration(held) * (p.now - before)
+		}
 		for ended, ok := p.running.Ended(p.now); ok; ended, ok = p.running.Ended(p.now) {
 			p.free.add(ended.Nodes, jobs[ended.Job].Units)
 		}
@@ -57,7 +62,7 @@ func Play(name Name, jobs []workload.Job, nodes workload.Nodes) workload.Outcome
 			p.waiting = append(p.waiting, next)
 			next++
 		}
-		p.start()
+		held = p.start().held(p.free)
 	}
 }
 
@@ -79,9 +84,9 @@ type shape struct {
 	outlasts bool
 }
 
-// start starts all waiting jobs that the policy lets start now.
-func (p *player) start() {
-	var reserved *reservation
+// start starts all waiting jobs that the policy lets start now, and returns the reservation of the first that still
+// waits; nil if there is none.
+func (p *player) start() (reserved *reservation) {
 	refused := map[shape]bool{}
 	still := p.waiting[:0]
 	for i, job := range p.waiting {
@@ -117,6 +122,7 @@ func (p *player) start() {
 		}
 	}
 	p.waiting = still
+	return reserved
 }
 
 // place returns a node for each Pod of a job, or nil.
@@ -205,6 +211,18 @@ func (r *reservation) place(now *pool, of shape) []int {
 		}
 	}
 	return nil
+}
+
+// held returns how many of the free units are only for jobs that end before the reserved job starts. A reservation may be
+// nil.
+func (r *reservation) held(now *pool) (units int) {
+	if r == nil {
+		return 0
+	}
+	for node, free := range now.free {
+		units += free - min(free, max(0, r.spare[node]))
+	}
+	return units
 }
 
 // take notes that a job that may run on has got nodes.

@@ -17,12 +17,18 @@ type Outcome struct {
 	// PartTime is how long gangs had nodes for some but not all of their Pods, summed over gangs. It should be 0,
 	// except for the time that a scheduler takes to bind the Pods of a gang.
 	PartTime time.Duration
+	// Held is for how long units were free, but reserved for waiting jobs, summed over the units, until the last job was
+	// created. It has a value for each reason for a reservation, and is nil if unknown.
+	Held map[string]time.Duration
 	// CPU is the processor time that the scheduler took; 0 for models.
 	CPU time.Duration
 	// Told are the expected starts that waiting jobs were given, in the order in which they were written; nil for
 	// models.
 	Told []Told
 }
+
+// InTime is the reason for reservations that have a time from which on the job needs its units.
+const InTime = "InTime"
 
 // Told is one expected start of a waiting job.
 type Told struct {

@@ -10,16 +10,18 @@ import (
 
 // The names of kube-scheduler's plugins that the plugin treats specially or needs beside itself.
 const (
-	DefaultPreemption = names.DefaultPreemption
-	DynamicResources  = names.DynamicResources
-	InterPodAffinity  = names.InterPodAffinity
-	NodeAffinity      = names.NodeAffinity
-	NodeName          = names.NodeName
-	NodePorts         = names.NodePorts
-	NodeResourcesFit  = names.NodeResourcesFit
-	NodeUnschedulable = names.NodeUnschedulable
-	PodTopologySpread = names.PodTopologySpread
-	TaintToleration   = names.TaintToleration
+	BalancedAllocation = names.NodeResourcesBalancedAllocation
+	DefaultPreemption  = names.DefaultPreemption
+	DynamicResources   = names.DynamicResources
+	ImageLocality      = names.ImageLocality
+	InterPodAffinity   = names.InterPodAffinity
+	NodeAffinity       = names.NodeAffinity
+	NodeName           = names.NodeName
+	NodePorts          = names.NodePorts
+	NodeResourcesFit   = names.NodeResourcesFit
+	NodeUnschedulable  = names.NodeUnschedulable
+	PodTopologySpread  = names.PodTopologySpread
+	TaintToleration    = names.TaintToleration
 )
 
 // ReasonNodeAffinity is the reason that the plugin NodeAffinity gives for a node that does not match a Pod's node

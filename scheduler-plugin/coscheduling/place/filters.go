@@ -190,7 +190,16 @@ func (f *filters) score(ctx context.Context, class *class, view *classPass, node
 	}
 	scores, err := scoresOf(ctx, class, pod, state, candidates)
 	for i := range scores {
-		world.Nodes[index[i]].Score = scores[i].TotalScore
+		node := &world.Nodes[index[i]]
+		node.Score, node.Preferred = scores[i].TotalScore, scores[i].TotalScore
+		for _, by := range scores[i].Scores {
+			switch by.Name {
+			case kube.NodeResourcesFit, kube.BalancedAllocation, kube.ImageLocality:
+				// They say nothing of what a Pod prefers. By default they spread Pods over nodes, or have images
+				// downloaded once, and a gang is rather packed.
+				node.Preferred -= by.Score
+			}
+		}
 		compared = compared || slices.ContainsFunc(scores[i].Scores, func(by fwk.PluginScore) bool { return comparing.Has(by.Name) })
 	}
 	return compared, err

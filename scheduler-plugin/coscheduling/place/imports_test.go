@@ -58,7 +58,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 func TestPlaceUsesNothingOfTheSchedulerThatActs(t *testing.T) {
 	ofKube := []string{
 		"Snapshot", "InPlace", "Placement", "AssumedPod", "UndoReserve", "MayShare", "EnabledIn", "OnlyUpstream", "ReasonNodeAffinity", "PendingClaimsLast", "Unit", "Violations",
-		"InterPodAffinity", "NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit", "NodeUnschedulable",
+		"BalancedAllocation", "ImageLocality", "InterPodAffinity", "NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit", "NodeUnschedulable",
 		"PodTopologySpread", "TaintToleration",
 	}
 	ofProfiles := []string{"ClientSet", "KubeConfig", "EventRecorder", "Activate", "AddNominatedPod", "DeleteNominatedPodIfExists",

@@ -91,7 +91,7 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 		p.generations[n] = generation
 		changed = append(changed, n)
 		node, seen := info.Node(), &p.world.Nodes[n]
-		seen.Name, seen.Score = node.Name, 0
+		seen.Name, seen.Preferred, seen.Score = node.Name, 0, 0
 		p.avoided = p.avoided || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 			return taint.Effect == corev1.TaintEffectPreferNoSchedule
 		})

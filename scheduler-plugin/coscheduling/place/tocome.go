@@ -259,7 +259,7 @@ func preferKept(a *attempt, nodes []fwk.NodeInfo, world *planner.World) {
 	const first = 1 << 32 // more than any score
 	for n, node := range nodes {
 		if a.cluster.Own.IsOn(node.Node().Name) {
-			world.Nodes[n].Score += first
+			world.Nodes[n].Preferred += first
 		}
 	}
 }

@@ -34,6 +34,8 @@ type Node struct {
 	Name string
 	// Free is what is left of each resource of the World, in the resource's unit. A negative quantity counts as 0.
 	Free []int64
+	// Preferred ranks nodes by what members prefer. A node with a higher value is filled first.
+	Preferred int64
 	// Score ranks nodes that otherwise are equally good. A node with a higher Score is filled first.
 	Score int64
 	// Domains has the node's domain for each level of the Gang, "" if the node has none.

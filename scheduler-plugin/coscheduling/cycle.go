@@ -144,6 +144,20 @@ func (e *engine) endOf(view *gangView) time.Time {
 	return runs.Until(e.estimates)
 }
 
+// endOfPod returns when a Pod that runs will end, zero if nobody knows.
+func (e *engine) endOfPod(pod *corev1.Pod) time.Time {
+	now := time.Now()
+	if key, named := e.gangs.KeyOf(pod); named {
+		if group := e.reader.Group(key); group != nil && group.HasMember(pod) {
+			return ends.OfGang(group.Spec.Runtime, 1, []*corev1.Pod{pod}, now).Until(e.estimates)
+		}
+	}
+	if !ends.ByItself(pod) {
+		return time.Time{}
+	}
+	return ends.OfPod(pod, now).Until(e.estimates)
+}
+
 // mayPreempt reports whether neither a member nor the group's PriorityClass has the preemptionPolicy Never.
 func mayPreempt(view *gangs.View, classes classes) bool {
 	for _, pod := range view.Waiting {
@@ -195,6 +209,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	timeout := e.pluginOf(view).args.CycleTimeout.Duration
 	cluster := place.Cluster{
 		KeyOf:        e.gangs.KeyOf,
+		EndOf:        e.endOfPod,
 		MayBeMember:  e.gangs.MayBeMember,
 		Snapshot:     e.snapshot,
 		Profiles:     profiles,

@@ -40,6 +40,9 @@ func TestOnWhichNodeASmallGangIsPlaced(t *testing.T) {
 		"also if its members differ": {makeGroup("gang", 2),
 			all(makeMembers("gang", 1), makePod("gang-small", inGroup("gang"), cores("500m"))), "node-0"},
 		"where a member prefers to be":              {makeGroup("gang", 1), makeMembers("gang", 1, prefers("node-2")), "node-2"},
+		"on one that is in use for as long":         {makeGroup("gang", 1, runsFor(2*hour)), makeMembers("gang", 1), "node-1"},
+		"on the fullest of those":                   {makeGroup("gang", 1, runsFor(hour/2)), makeMembers("gang", 1), "node-0"},
+		"on the one that is in use for longest":     {makeGroup("gang", 1, runsFor(48*hour)), makeMembers("gang", 1), "node-1"},
 		"on any that holds it, whatever runs there": {makeGroup("gang", 1, runsFor(hour/2)), makeMembers("gang", 1, cores("7")), "node-2"},
 	}
 	for name, tc := range tests {

@@ -34,6 +34,16 @@ func (r Reader) Groups() []*dialect.Group {
 	return groups
 }
 
+// Group returns the group of a gang, nil if the gang has none or does not exist.
+func (r Reader) Group(key dialect.Key) *dialect.Group {
+	r.Of.mu.RLock()
+	defer r.Of.mu.RUnlock()
+	if g := r.Of.gangs[key]; g != nil {
+		return g.group
+	}
+	return nil
+}
+
 // Look returns the state of a gang with its waiting Pods. It returns false if nothing may be reported; see
 // status.Gangs.
 func (r Reader) Look(key dialect.Key) (news.Gang, bool) {

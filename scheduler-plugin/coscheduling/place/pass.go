@@ -109,11 +109,12 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 	return changed
 }
 
-// Passes are the passes that are kept from gang to gang to save time, the last used first; see doc.go. The zero value
-// is empty.
+// Passes are the passes that are kept from gang to gang to save time, the last used first; see doc.go. Two other answers
+// are kept with them. The zero value is empty.
 type Passes struct {
 	kept    []*pass
 	devices deviceMatches
+	ends    lastEnds
 }
 
 // take removes and returns the pass with a key if it is for exactly these nodes, otherwise nil. The caller puts the

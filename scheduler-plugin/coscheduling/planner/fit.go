@@ -6,6 +6,7 @@ package planner
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // bestFirst returns nodes in the order in which they are filled: first those that the members prefer, then those on
@@ -34,17 +35,19 @@ func bestFirst(world *World, gang *Gang, nodes []int) []int {
 type fit struct {
 	// whole reports that the node has room for all members. The rest is set only then.
 	whole bool
+	// longer is the node's Longer.
+	longer time.Duration
 	// left is how much would be left of the resource of which least is left, in parts of what the gang requests of it.
 	left float64
 }
 
 // compare returns a negative number if the gang fits better with f than with other: first on a node that holds all of
-// the gang, then where little is left for others.
+// the gang, then where the node is in use for as little longer as possible, then where little is left for others.
 func (f fit) compare(other fit) int {
 	if f.whole != other.whole {
 		return first(f.whole)
 	}
-	return cmp.Compare(f.left, other.left)
+	return cmp.Or(cmp.Compare(f.longer, other.longer), cmp.Compare(f.left, other.left))
 }
 
 // requestOf returns what all members of a gang request together.
@@ -64,7 +67,7 @@ func fitOn(node *Node, gang *Gang, n int, request []int64) fit {
 	if !suffice || !mayShare(gang, n) {
 		return fit{}
 	}
-	return fit{whole: true, left: left}
+	return fit{whole: true, longer: node.Longer, left: left}
 }
 
 // leftOf returns what is left of the resource of which least is left, as a part of the request, and whether the free

@@ -263,7 +263,7 @@ func TestRoomThatIsKeptIsMeasured(t *testing.T) {
 		w.start()
 		w.create(makePod("a-driver", ofSpark("a")))
 		w.eventually("room is kept", func() bool { held, _ := w.kept(sparkNamed("a")); return held != nil })
-		want := `# HELP lockstep_scheduler_reserved_resources [ALPHA] Room that is kept free for gangs, by the reason for the reservation and by resource: cores of CPU, bytes, or the number.
+		want := `# HELP lockstep_scheduler_reserved_resources [ALPHA] Room that is kept free for gangs, as of the last cycle of each, by the reason for the reservation and by resource: cores of CPU, bytes, or the number.
 # TYPE lockstep_scheduler_reserved_resources gauge
 lockstep_scheduler_reserved_resources{reason="MembersToCome",resource="cpu"} 2.5
 lockstep_scheduler_reserved_resources{reason="MembersToCome",resource="memory"} 1.073741824e+09

@@ -32,6 +32,8 @@ type attempt struct {
 	// of an earlier attempt that this one uses, nil if none.
 	shares   bool
 	recalled *pass
+	// lasting says which nodes are in use for as long as the gang runs, nil if unknown or not asked.
+	lasting []bool
 	// complete makes the attempt place members one by one where that is better, or where no plan holds. A search for
 	// victims, which makes many attempts, leaves complete false.
 	complete bool

@@ -33,7 +33,7 @@
 //     (filters.go), or, after a similar gang, at the nodes that have changed (pass.go). The result is
 //     the input of package planner, in amounts of resources (resources.go) and devices (devices.go).
 //     Room for nominated Pods that the gang does not outrank is not free (nominated.go). Nodes that
-//     are in use for as long as the gang runs come first (longer.go).
+//     are in use for as long as the gang runs come first (lasting.go).
 //  4. verify (verify.go): the planner's plans are tried one after the other, until one holds. The
 //     plugins confirm the node of each member, with the earlier members assumed in the snapshot.
 //     Members that prefer to be near others or away from others are first placed one by one in the

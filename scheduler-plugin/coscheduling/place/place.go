@@ -26,6 +26,10 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	if why != nil {
 		return Unsought(&gang, cluster.Own, *why), nil
 	}
+	lasting, err := lasting(admitted, &cluster)
+	if err != nil {
+		return Outcome{}, err
+	}
 	ahead, err := respect(cluster.Ahead, cluster.Snapshot, admitted)
 	defer ahead.leave(ctx)
 	if err != nil {
@@ -38,7 +42,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	}
 	shares := !cluster.ownToCome() && len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, ownsClaims)
 	first := newAttempt(starting, &cluster, said)
-	first.shares, first.complete = shares, true
+	first.shares, first.complete, first.lasting = shares, true, lasting
 	placed, why, err := first.plan(ctx)
 	switch {
 	case errors.Is(err, errOverdue):

@@ -98,8 +98,8 @@ func (a *attempt) survey(ctx context.Context) error {
 		}
 	}
 	preferKept(a, nodes, pass.world)
-	if a.complete { // else it only matters whether the gang has a place
-		setLonger(pass.world, nodes, a.gang, a.cluster)
+	for n := range nodes {
+		pass.world.Nodes[n].Lasts = a.lasting != nil && a.lasting[n]
 	}
 	for i, others := range podclass.Repulsion(wants, a.until.isOver) {
 		gang.Classes[i].Repels = others

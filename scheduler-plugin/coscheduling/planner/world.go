@@ -6,7 +6,6 @@ package planner
 import (
 	"math"
 	"slices"
-	"time"
 )
 
 // World is the input of a plan: resources and nodes.
@@ -37,8 +36,8 @@ type Node struct {
 	Free []int64
 	// Preferred ranks nodes by what members prefer. A node with a higher value is filled first.
 	Preferred int64
-	// Longer is for how much longer the node would be in use if the gang ran there; 0 if unknown.
-	Longer time.Duration
+	// Lasts reports that the node is in use for as long as the gang would run there.
+	Lasts bool
 	// Score ranks nodes that otherwise are equally good. A node with a higher Score is filled first.
 	Score int64
 	// Domains has the node's domain for each level of the Gang, "" if the node has none.

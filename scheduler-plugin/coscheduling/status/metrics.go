@@ -138,7 +138,7 @@ func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 		{ask: func() []sample { return counts(asked.Foreign()) }, desc: gauge("foreign_writers",
 			"PodGroups whose status is left to another program that writes it, by the API group of their kind.", "group")},
 		{ask: func() []sample { return amounts(asked.Reserved()) }, desc: gauge("reserved_resources",
-			"Room that is kept free for gangs, by the reason for the reservation and by resource: cores of CPU, bytes, or the number.", "reason", "resource")},
+			"Room that is kept free for gangs, as of the last cycle of each, by the reason for the reservation and by resource: cores of CPU, bytes, or the number.", "reason", "resource")},
 		{ask: func() []sample { return states(asked.PodGroupAPIs()) }, desc: gauge("podgroup_apis",
 			"1 for each PodGroup API of another project that is served, 0 for one that is not, by its API group, the mode in the configuration and why.", "group", "mode", "reason")},
 	}

@@ -1,0 +1,101 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+)
+
+// lasting returns for each node whether the node is in use for as long as the gang would run there. The planner prefers
+// such nodes, so that nodes become free as a whole. The result is nil if it is not known how long the gang runs. The
+// snapshot must not hold members for which room is only reserved.
+func lasting(gang *Gang, cluster *Cluster) ([]bool, error) {
+	now := cluster.Now()
+	end := ends.OfGang(gang.Group.Spec.Runtime, int(gang.Group.Spec.Minimum.Members), gang.Waiting, now).Until(cluster.Estimates)
+	if end.IsZero() {
+		return nil, nil
+	}
+	nodes, err := cluster.Snapshot.List()
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	lasting := make([]bool, len(nodes))
+	for n, last := range cluster.Passes.ends.on(nodes, now, cluster.EndOf) {
+		lasting[n] = last.unknown || !last.at.Before(end)
+	}
+	return lasting, nil
+}
+
+// lastEnd is when the last Pod on a node ends. Pods that every node has, and Pods that are being deleted, don't count.
+type lastEnd struct {
+	// generation is that of the node when this was computed.
+	generation int64
+	// at is zero if there is no Pod that counts.
+	at time.Time
+	// unknown reports that it is not known when some Pod ends.
+	unknown bool
+}
+
+// lastEnds are the last ends on nodes, kept from gang to gang. The zero value knows none.
+type lastEnds struct {
+	nodes []fwk.NodeInfo
+	ends  []lastEnd
+}
+
+// on returns the last end on each node. It looks at the Pods of a node only if the node has changed since the last call,
+// or if the last end has passed: then a Pod runs longer than was expected. If the run time of a gang is changed, the
+// earlier one counts until the node changes.
+func (l *lastEnds) on(nodes []fwk.NodeInfo, now time.Time, endOf func(*corev1.Pod) time.Time) []lastEnd {
+	if !slices.Equal(l.nodes, nodes) {
+		before := make(map[fwk.NodeInfo]lastEnd, len(l.nodes))
+		for n, info := range l.nodes {
+			before[info] = l.ends[n]
+		}
+		l.nodes, l.ends = slices.Clone(nodes), make([]lastEnd, len(nodes))
+		for n, info := range nodes {
+			l.ends[n] = before[info]
+		}
+	}
+	for n, info := range nodes {
+		last := &l.ends[n]
+		if passed := !last.at.IsZero() && !last.at.After(now); passed || last.generation != info.GetGeneration() {
+			*last = lastEndOn(info, endOf)
+		}
+	}
+	return l.ends
+}
+
+// lastEndOn returns when the last Pod on a node ends.
+func lastEndOn(info fwk.NodeInfo, endOf func(*corev1.Pod) time.Time) lastEnd {
+	last := lastEnd{generation: info.GetGeneration()}
+	for _, one := range info.GetPods() {
+		pod := one.GetPod()
+		if room.IsOfDaemonSet(pod) || isStatic(pod) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		end := endOf(pod)
+		if end.IsZero() {
+			last.at, last.unknown = time.Time{}, true
+			break
+		}
+		last.at = times.Later(last.at, end)
+	}
+	return last
+}
+
+// isStatic reports whether a Pod is the image of a static Pod, which the node itself controls.
+func isStatic(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind == "Node"
+}

@@ -61,7 +61,7 @@ func TestPicturesAreOfAPlayedScene(t *testing.T) {
 	v.sees("resnet", "embeddings", "Succeeded", "Failed", "NotStarted")
 	v.takes("dashboard-list")
 	v.opens("/frameworks/" + v.namespace + "/resnet")
-	v.sees("attempt 2", "zone-a", "retried after")
+	v.sees("attempt 2", "by topology.kubernetes.io/zone", "retried after")
 	v.finds("#live.on")
 	v.takes("dashboard-framework")
 	v.inTheDark()

@@ -41,9 +41,9 @@ type Figures struct {
 	Wasted    float64 `json:"wasted"`
 	// InPart is for how many seconds gangs had a part of their Pods placed.
 	InPart float64 `json:"gangsInPartSeconds"`
-	// Held is, by reason, the part of all units that was free, but reserved for waiting jobs, over the same time as GAR.
-	// Nil if unknown.
-	Held map[string]float64 `json:"held,omitempty"`
+	// Held is, by the reason for a reservation, the part of all units that was kept free for waiting jobs, over the same
+	// time as GAR. Nil if unknown.
+	Held map[string]float64 `json:"held"`
 	// Occupied is GAR in equal parts of the time, for a drawing.
 	Occupied []float64 `json:"occupied,omitempty"`
 	// CPU is the processor time that Lockstep's scheduler took per 1000 gangs, in seconds. 0 if the policy was played
@@ -54,6 +54,15 @@ type Figures struct {
 	// Liars compares how long others wait with and without owners who state wrong run times. Nil if all owners are
 	// honest.
 	Liars *Liars `json:"liars,omitempty"`
+}
+
+// HeldInAll returns the part of all units that was kept free for waiting jobs, for any reason.
+func (f Figures) HeldInAll() float64 {
+	sum := 0.0
+	for _, part := range f.Held {
+		sum += part
+	}
+	return sum
 }
 
 // Class are the waits of jobs with a size in a range.
@@ -249,7 +258,7 @@ func (f *Figures) sweep(outcome workload.Outcome, jobs []workload.Job, nodes wor
 	if outcome.Held != nil {
 		f.Held = make(map[string]float64, len(outcome.Held))
 		for reason, held := range outcome.Held {
-			f.Held[reason] = ratio(held.Seconds(), all*units)
+			f.Held[reason] = ratio(held, all*units)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestFiguresAreThoseOfTheirDefinitions(t *testing.T) {
 		{Name: "b", Runtime: 50 * time.Second, Pods: 2, Units: 2},
 		{Name: "c", Submit: 100 * time.Second, Runtime: 10 * time.Second, Pods: 1, Units: 2},
 	}
-	outcome := workload.Outcome{Policy: "p", Held: map[string]time.Duration{workload.InTime: 20 * time.Second}, Runs: []workload.Run{
+	outcome := workload.Outcome{Policy: "p", Held: map[string]float64{workload.InTime: 20}, Runs: []workload.Run{
 		{Job: 0, Start: 0, End: 100 * time.Second, Nodes: []int{0}},
 		{Job: 1, Start: 100 * time.Second, End: 150 * time.Second, Nodes: []int{0, 1}},
 		{Job: 2, Start: 150 * time.Second, End: 160 * time.Second, Nodes: []int{1}},

@@ -62,14 +62,14 @@ func Median(variants []Figures) Figures {
 	return m
 }
 
-// medianOfHeld returns the medians by reason, nil if no variant has any. A variant without a reason held nothing for it.
+// medianOfHeld returns the medians by reason, nil if unknown. A variant without a reason held nothing for it.
 func medianOfHeld(variants []Figures) map[string]float64 {
 	var medians map[string]float64
 	for _, variant := range variants {
+		if variant.Held != nil && medians == nil {
+			medians = make(map[string]float64)
+		}
 		for reason := range variant.Held {
-			if medians == nil {
-				medians = make(map[string]float64)
-			}
 			var values []float64
 			for _, other := range variants {
 				values = append(values, other.Held[reason])

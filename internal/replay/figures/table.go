@@ -20,11 +20,7 @@ func WriteTable(w io.Writer, all []Figures) error {
 	for _, f := range all {
 		cpu, held := "-", "-"
 		if f.Held != nil {
-			sum := 0.0
-			for _, part := range f.Held {
-				sum += part
-			}
-			held = fmt.Sprintf("%.3f", sum)
+			held = fmt.Sprintf("%.3f", f.HeldInAll())
 		}
 		if f.CPU > 0 {
 			cpu = fmt.Sprintf("%.2fs", f.CPU)

@@ -99,6 +99,9 @@ type player struct {
 
 	mu   sync.Mutex
 	told []workload.Told
+	// bound is how many Pods of each job that has not ended have a node. used is how many units these Pods use.
+	bound map[int]int
+	used  int
 }
 
 // Now and After make the player a feed.Clock: the virtual time since the begin.
@@ -112,7 +115,7 @@ func (p *player) After(at time.Duration) <-chan time.Time {
 func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &player{server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, options: options}
+	p := &player{server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, bound: map[int]int{}, options: options}
 	p.feed = feed.New(options.Name, jobs, p, p, patience)
 	before, err := cputime.Used()
 	if err != nil {
@@ -128,7 +131,12 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	p.begin = time.Now()
 	p.server.SetObserver(p.observe)
 	watched := make(chan error, 1)
-	go func() { watched <- held.watch(ctx, p.begin.Add(lastOf(jobs))) }()
+	free := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return nodes.Units() - p.used
+	}
+	go func() { watched <- held.watch(ctx, p.begin.Add(lastOf(jobs)), free) }()
 	outcome, err := p.feed.Run(ctx)
 	if err != nil {
 		return workload.Outcome{}, err
@@ -140,7 +148,7 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	}
 	time.Sleep(time.Minute) // What the scheduler has begun beside its loop ends, too.
 	after, err := cputime.Used()
-	outcome.CPU, outcome.Told, outcome.Held = after-before, p.told, held.times
+	outcome.CPU, outcome.Told, outcome.Held = after-before, p.told, held.unitSeconds
 	return outcome, err
 }
 
@@ -187,6 +195,23 @@ func (p *player) observe(w *apiserver.Written) {
 	job, _ := strconv.Atoi(after.Annotations["job"])
 	pod, _ := strconv.Atoi(after.Annotations["pod"])
 	p.feed.Bound(job, pod, p.nodes[after.Spec.NodeName])
+	p.use(job, 1)
+}
+
+// use counts Pods of a job that have got a node.
+func (p *player) use(job, pods int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bound[job] += pods
+	p.used += pods * p.jobs[job].Units
+}
+
+// giveBack counts what the Pods of a job that has ended used.
+func (p *player) giveBack(job int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= p.bound[job] * p.jobs[job].Units
+	delete(p.bound, job)
 }
 
 // hear records an expected start that the scheduler writes for a job.
@@ -214,6 +239,7 @@ func (p *player) End(_ context.Context, job int) {
 	for i := range p.jobs[job].Pods {
 		apiserver.Remove[corev1.Pod](p.server, namespace, podName(job, i))
 	}
+	p.giveBack(job)
 	p.tidy()
 	if p.options.Ended != nil {
 		p.options.Ended()

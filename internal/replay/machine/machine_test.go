@@ -4,6 +4,7 @@
 package machine
 
 import (
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -63,6 +64,7 @@ func TestUnitsThatAreReservedAndFreeAreCounted(t *testing.T) {
 		{Name: "a", Runtime: 6 * time.Hour, Limit: 6 * time.Hour, Pods: 1, Units: 8},
 		{Name: "b", Submit: time.Hour, Runtime: time.Hour, Limit: time.Hour, Pods: 2, Units: 8},
 		{Name: "c", Submit: 2 * time.Hour, Runtime: 8 * time.Hour, Limit: 8 * time.Hour, Pods: 1, Units: 8},
+		{Name: "short", Submit: 3 * time.Hour, Runtime: 2 * time.Hour, Limit: 2 * time.Hour, Pods: 1, Units: 4},
 		{Name: "d", Submit: 12 * time.Hour, Runtime: time.Hour, Limit: time.Hour, Pods: 1, Units: 8},
 	}
 	nodes := workload.Uniform(2, 8)
@@ -71,12 +73,13 @@ func TestUnitsThatAreReservedAndFreeAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	model := policy.Play(policy.EASY, jobs, nodes)
-	if want := 8 * 5 * time.Hour; model.Held[workload.InTime] != want {
-		t.Errorf("units are held for %s with the model, want %s", model.Held[workload.InTime], want)
+	// A short job uses four of the units for two of the hours.
+	want := (8*5 - 4*2) * time.Hour.Seconds()
+	if got := model.Held[workload.InTime]; got != want {
+		t.Errorf("%g unit-seconds are held with the model, want %g", got, want)
 	}
-	off := outcome.Held[workload.InTime] - model.Held[workload.InTime]
-	if len(outcome.Held) != 1 || off.Abs() > 8*2*time.Minute {
-		t.Errorf("units are held for %s, and for %s with the model, want a difference of two minutes at most", outcome.Held, model.Held)
+	if got := outcome.Held[workload.InTime]; len(outcome.Held) != 1 || math.Abs(got-want) > 8*3*60 {
+		t.Errorf("%v unit-seconds are held, want %g, give or take three minutes", outcome.Held, want)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestPlaysOfOneWorkloadAreTheSame(t *testing.T) {
 					t.Fatalf("%d starts and %d times told in one play, %d and %d in another", len(first.Runs), len(first.Told), len(other.Runs), len(other.Told))
 				}
 				if !maps.Equal(first.Held, other.Held) {
-					t.Fatalf("units are held for %s in one play and for %s in another", first.Held, other.Held)
+					t.Fatalf("%v unit-seconds are held in one play and %v in another", first.Held, other.Held)
 				}
 				for i := range first.Runs {
 					if a, b := first.Runs[i], other.Runs[i]; !reflect.DeepEqual(a, b) {

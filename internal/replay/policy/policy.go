@@ -38,7 +38,7 @@ const never = time.Duration(math.MaxInt64)
 
 // Play plays jobs on nodes and returns the outcome. jobs are sorted by the time of their creation.
 func Play(name Name, jobs []workload.Job, nodes workload.Nodes) workload.Outcome {
-	p := &player{name: name, jobs: jobs, free: newPool(nodes), outcome: workload.Outcome{Policy: string(name), Held: map[string]time.Duration{}}}
+	p := &player{name: name, jobs: jobs, free: newPool(nodes), outcome: workload.Outcome{Policy: string(name), Held: map[string]float64{}}}
 	held := 0
 	for next := 0; ; {
 		before := p.now
@@ -53,7 +53,7 @@ func Play(name Name, jobs []workload.Job, nodes workload.Nodes) workload.Outcome
 			return p.outcome
 		}
 		if next < len(jobs) && held > 0 {
-			p.outcome.Held[workload.InTime] += time.Duration(held) * (p.now - before)
+			p.outcome.Held[workload.InTime] += float64(held) * (p.now - before).Seconds()
 		}
 		for ended, ok := p.running.Ended(p.now); ok; ended, ok = p.running.Ended(p.now) {
 			p.free.add(ended.Nodes, jobs[ended.Job].Units)
@@ -213,10 +213,10 @@ func (r *reservation) place(now *pool, of shape) []int {
 	return nil
 }
 
-// held returns how many of the free units are only for jobs that end before the reserved job starts. A reservation may be
-// nil.
+// held returns how many of the free units are only for jobs that end before the reserved job starts. There are none if
+// nobody knows when that is, or if the reservation is nil.
 func (r *reservation) held(now *pool) (units int) {
-	if r == nil {
+	if r == nil || r.at == never {
 		return 0
 	}
 	for node, free := range now.free {

@@ -17,9 +17,9 @@ type Outcome struct {
 	// PartTime is how long gangs had nodes for some but not all of their Pods, summed over gangs. It should be 0,
 	// except for the time that a scheduler takes to bind the Pods of a gang.
 	PartTime time.Duration
-	// Held is for how long units were free, but reserved for waiting jobs, summed over the units, until the last job was
-	// created. It has a value for each reason for a reservation, and is nil if unknown.
-	Held map[string]time.Duration
+	// Held is how many units were kept free for waiting jobs, times for how many seconds, until the last job was created.
+	// It has a value for each reason for a reservation, and is nil if unknown.
+	Held map[string]float64
 	// CPU is the processor time that the scheduler took; 0 for models.
 	CPU time.Duration
 	// Told are the expected starts that waiting jobs were given, in the order in which they were written; nil for

@@ -209,6 +209,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	timeout := e.pluginOf(view).args.CycleTimeout.Duration
 	cluster := place.Cluster{
 		KeyOf:        e.gangs.KeyOf,
+		End:          e.endOf(view),
 		EndOf:        e.endOfPod,
 		MayBeMember:  e.gangs.MayBeMember,
 		Snapshot:     e.snapshot,
@@ -236,10 +237,9 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	least := *e.pluginOf(view).args.Preemption.MinRuntimeSeconds
 	cluster.MinRuntime = func(pod *corev1.Pod) time.Duration { return e.classes.minRuntime(pod, least) }
 	if e.windows.Any() {
-		until := e.endOf(view)
 		cluster.IsClosed = func(node string) bool {
 			info, err := e.snapshot.Get(node)
-			return err == nil && maintenance.Closes(info.Node(), until)
+			return err == nil && maintenance.Closes(info.Node(), cluster.End)
 		}
 	}
 	if view.First || !view.ToCome.IsZero() {

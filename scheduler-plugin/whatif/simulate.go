@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
@@ -89,7 +89,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 	short := planner.Explain(found.world, found.gang)
 	answer.Needed, answer.Room = short.Needed, short.Placed
 	answer.Obstacle = found.obstacle(short)
-	lasting := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !lasts(pod) })
+	lasting := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !ends.WithNode(pod) })
 	answer.Obstacle.TooLarge = found.tooLarge(short.Role, lasting)
 	answer.Obstacle.RoomIfEmpty = found.roomIn(found.worldWith(append(lasting, g.placedPods()...)), short.Needed)
 	answer.Message = describe(&answer)
@@ -153,12 +153,6 @@ func (s *survey) obstacle(short planner.Shortfall) *answers.Obstacle {
 		o.Reasons = append(o.Reasons, answers.NodesReason{Nodes: s.reasons[c][reason], Reason: reason})
 	}
 	return o
-}
-
-// lasts reports whether a Pod stays on its node as long as the node exists.
-func lasts(pod *corev1.Pod) bool {
-	by := metav1.GetControllerOf(pod)
-	return by != nil && (by.Kind == "DaemonSet" || by.Kind == "Node")
 }
 
 // tooLarge returns a class of a role whose members are too large for every node, even if only the Pods in `lasting` are

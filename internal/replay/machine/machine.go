@@ -195,15 +195,15 @@ func (p *player) observe(w *apiserver.Written) {
 	job, _ := strconv.Atoi(after.Annotations["job"])
 	pod, _ := strconv.Atoi(after.Annotations["pod"])
 	p.feed.Bound(job, pod, p.nodes[after.Spec.NodeName])
-	p.use(job, 1)
+	p.use(job)
 }
 
-// use counts Pods of a job that have got a node.
-func (p *player) use(job, pods int) {
+// use counts a Pod of a job that has got a node.
+func (p *player) use(job int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.bound[job] += pods
-	p.used += pods * p.jobs[job].Units
+	p.bound[job]++
+	p.used += p.jobs[job].Units
 }
 
 // giveBack counts what the Pods of a job that has ended used.

@@ -88,6 +88,12 @@ func ByItself(pod *corev1.Pod) bool {
 	return !always || pod.Spec.ActiveDeadlineSeconds != nil
 }
 
+// WithNode reports whether a Pod stays on its node as long as the node exists: a DaemonSet or the node itself controls it.
+func WithNode(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+}
+
 // longest is for how long work may have run. Work with an earlier start, which only a wrong status can have, counts as
 // started then.
 const longest = 2 * schedulingv1alpha1.MaxRuntimeSeconds * time.Second

@@ -9,21 +9,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // lasting returns for each node whether the node is in use for as long as the gang would run there. The planner prefers
 // such nodes, so that nodes become free as a whole. The result is nil if it is not known how long the gang runs. The
 // snapshot must not hold members for which room is only reserved.
-func lasting(gang *Gang, cluster *Cluster) ([]bool, error) {
-	now := cluster.Now()
-	end := ends.OfGang(gang.Group.Spec.Runtime, int(gang.Group.Spec.Minimum.Members), gang.Waiting, now).Until(cluster.Estimates)
-	if end.IsZero() {
+func lasting(cluster *Cluster) ([]bool, error) {
+	if cluster.End.IsZero() {
 		return nil, nil
 	}
 	nodes, err := cluster.Snapshot.List()
@@ -31,8 +27,8 @@ func lasting(gang *Gang, cluster *Cluster) ([]bool, error) {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	lasting := make([]bool, len(nodes))
-	for n, last := range cluster.Passes.ends.on(nodes, now, cluster.EndOf) {
-		lasting[n] = last.unknown || !last.at.Before(end)
+	for n, last := range cluster.Passes.ends.on(nodes, cluster.Now(), cluster.EndOf) {
+		lasting[n] = last.unknown || !last.at.Before(cluster.End)
 	}
 	return lasting, nil
 }
@@ -81,7 +77,7 @@ func lastEndOn(info fwk.NodeInfo, endOf func(*corev1.Pod) time.Time) lastEnd {
 	last := lastEnd{generation: info.GetGeneration()}
 	for _, one := range info.GetPods() {
 		pod := one.GetPod()
-		if room.IsOfDaemonSet(pod) || isStatic(pod) || pod.DeletionTimestamp != nil {
+		if ends.WithNode(pod) || pod.DeletionTimestamp != nil {
 			continue
 		}
 		end := endOf(pod)
@@ -92,10 +88,4 @@ func lastEndOn(info fwk.NodeInfo, endOf func(*corev1.Pod) time.Time) lastEnd {
 		last.at = times.Later(last.at, end)
 	}
 	return last
-}
-
-// isStatic reports whether a Pod is the image of a static Pod, which the node itself controls.
-func isStatic(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && owner.Kind == "Node"
 }

@@ -26,7 +26,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	if why != nil {
 		return Unsought(&gang, cluster.Own, *why), nil
 	}
-	lasting, err := lasting(admitted, &cluster)
+	lasting, err := lasting(&cluster)
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -74,6 +74,8 @@ type Cluster struct {
 	Standings func() map[dialect.Key]*gangs.Standing
 	// KeyOf returns the gang that a Pod names, false if none.
 	KeyOf func(pod *corev1.Pod) (dialect.Key, bool)
+	// End is when the gang ends if started now, zero if unknown.
+	End time.Time
 	// EndOf returns when a Pod that runs will end, zero if nobody knows.
 	EndOf func(pod *corev1.Pod) time.Time
 	// MayBeMember reports whether a Pod may be a member of a gang that the scheduler does not know yet. Such a Pod is

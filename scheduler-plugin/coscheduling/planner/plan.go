@@ -140,8 +140,8 @@ func Spare(world *World, gang *Gang, nodes []int) int {
 // boundless is the room on a node for members that request nothing.
 const boundless = 1 << 20
 
-// order returns the order in which nodes are filled: those that the members prefer, then those on which the gang fits
-// best. The nodes of a domain of a Preferred level are next to each other. The domain of placed members comes first, then the tightest domain that holds the whole gang. If no
+// order returns the order in which nodes are filled; see bestFirst. The nodes of a domain of a Preferred level are next
+// to each other. The domain of placed members comes first, then the tightest domain that holds the whole gang. If no
 // domain holds the whole gang, the largest come first, so that the gang uses few domains.
 func order(world *World, gang *Gang, nodes []int, levels []Level, level int) []int {
 	for level < len(levels) && levels[level].Required {

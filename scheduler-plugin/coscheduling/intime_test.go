@@ -94,6 +94,25 @@ func TestShortWorkPassesALargeGang(t *testing.T) {
 	})
 }
 
+// TestAGangBehindIsNotToldWhenAReservationEnds: the reservation for a gang ahead lasts until that gang is placed, and when
+// that will be changes with each Pod that ends. A message with that time would be written again for each waiting gang.
+func TestAGangBehindIsNotToldWhenAReservationEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, wholeNode),
+			makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0")),
+			bornAt(5, makeGroup("long", 1, runsFor(72_000))), makePod("long-0", inGroup("long")))...)
+		w.start()
+		first := w.condition("long", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "reserved for PodGroup ns/big, which is ahead"; !strings.Contains(first.Message, want) {
+			t.Errorf("message %q, want it to contain %q", first.Message, want)
+		}
+		time.Sleep(time.Hour)
+		if later := w.condition("long", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources); later.Message != first.Message {
+			t.Errorf("after an hour the message is %q, want %q as before", later.Message, first.Message)
+		}
+	})
+}
+
 // TestWorkThatOverrunsItsEstimateIsPreempted on the nodes of a gang that is due, if the administrator allows that.
 func TestWorkThatOverrunsItsEstimateIsPreempted(t *testing.T) {
 	for args, want := range map[string]bool{`{"backfill":{"preemptOverrun":true}}`: true, `{}`: false} {

@@ -195,7 +195,7 @@ func (a *ahead) message(namespace string) string {
 		whom = "PodGroup " + first.Gang.Rank.Key.String()
 	}
 	text := "; " + queue.ReservedFor + whom + ", which is ahead"
-	if !first.End.IsZero() {
+	if first.Reason != room.InTime { // this one is renewed again and again
 		text += ", until " + first.End.UTC().Format(time.RFC3339) + " at the latest"
 	}
 	if n := len(a.reserved) - 1; n > 0 {

@@ -464,6 +464,25 @@ func TestAClaimForExtendedResourcesIsMadeAnew(t *testing.T) {
 	})
 }
 
+// TestAGangIsPlacedWhenADeviceIsFree: no node has changed since the gang was refused.
+func TestAGangIsPlacedWhenADeviceIsFree(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		class := deviceClass().(*resourcev1.DeviceClass)
+		class.Spec.ExtendedResourceName = ptr.To(string(gpu))
+		members := makeMembers("gang", 2, func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{gpu: "1"}) })
+		w := newWorld(t, all(makeNodes("node", 1, 4), class, devices("node-0", 2), allocatedClaim("other", "node-0", "device-0"), makeGroup("gang", 2), members)...)
+		w.start()
+		got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "room for 1 of the 2 members"; !strings.Contains(got.Message, want) {
+			t.Errorf("message %q, want it to contain %q", got.Message, want)
+		}
+		if err := w.kube.ResourceV1().ResourceClaims(testNamespace).Delete(t.Context(), "other", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+	})
+}
+
 // TestDevicesAreGivenBackAllTheSame, of a gang that is not complete: the API server could not
 // write that at first, and the gang has no cycle in which it is tried again.
 func TestDevicesAreGivenBackAllTheSame(t *testing.T) {

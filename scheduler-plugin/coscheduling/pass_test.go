@@ -16,6 +16,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // inspector is a plugin that looks at nodes, and counts how often. It rejects Pods whose
@@ -50,6 +51,64 @@ func TestGangsThatAreAlikeShareAPass(t *testing.T) {
 		w.eventually("all are placed", func() bool { return w.placed("gang") == 2*gangs })
 		// Each member once on its node, and for each gang the node of the one before.
 		if n := look.looks.Load(); n < nodes+2*gangs || n > 2*nodes+4*gangs {
+			t.Errorf("the plugins looked %d times at a node, for %d gangs on %d nodes", n, gangs, nodes)
+		}
+	})
+}
+
+// TestGangsThatAreRefusedShareAPass: ten nodes have room for a member each, and all others are tainted. Gangs of eleven and
+// more members are refused without another look at the nodes, and each is told of the taint.
+func TestGangsThatAreRefusedShareAPass(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const nodes, open, gangs = 100, 10, 20
+		look := &inspector{}
+		objects := all(makeNodes("node", nodes, 1))
+		for _, object := range objects[open:] {
+			object.(*corev1.Node).Spec.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		w := newWorld(t, objects...)
+		w.others = []fwk.Plugin{look}
+		for g := range gangs {
+			name, size := fmt.Sprintf("gang%d", g), open+1+g
+			for _, object := range all(makeGroup(name, int32(size)), makeMembers(name, size)) {
+				w.create(object)
+			}
+		}
+		w.start()
+		for g := range gangs {
+			got := w.condition(fmt.Sprintf("gang%d", g), metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+			if want := "10 of 100 nodes admit them: 90 node(s) had untolerated taint(s)"; !strings.Contains(got.Message, want) {
+				t.Errorf("message %q, want it to contain %q", got.Message, want)
+			}
+		}
+		if n := look.looks.Load(); n > 2*open {
+			t.Errorf("the plugins looked %d times at one of %d nodes, for %d gangs", n, open, gangs)
+		}
+	})
+}
+
+// TestGangsBehindAReservationShareAPass: two of a hundred nodes are reserved for a gang that waits. For each of the gangs
+// behind it the plugins look only at these nodes and at those that have changed.
+func TestGangsBehindAReservationShareAPass(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const nodes, gangs = 100, 20
+		look := &inspector{}
+		objects := all(makeNodes("big", 2, 16), makeNodes("node", nodes-2, 1),
+			bornAt(1, makeGroup("first", 2)), makeMembers("first", 2, plusCores("15")),
+			makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("big-0"), plusCores("7")))
+		w := newWorld(t, objects...)
+		w.others = []fwk.Plugin{look}
+		w.start()
+		w.eventually("resources are reserved for the first gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		before := look.looks.Load()
+		for g := range gangs {
+			name := fmt.Sprintf("gang%d", g)
+			for _, object := range all(bornAt(5, makeGroup(name, 2)), makeMembers(name, 2)) {
+				w.create(object)
+			}
+		}
+		w.eventually("the others are placed", func() bool { return w.placed("gang") == 2*gangs })
+		if n := look.looks.Load() - before; n > nodes+8*gangs {
 			t.Errorf("the plugins looked %d times at a node, for %d gangs on %d nodes", n, gangs, nodes)
 		}
 	})

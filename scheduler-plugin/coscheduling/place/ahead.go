@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -170,6 +171,15 @@ func isPlain(info *framework.PodInfo) bool {
 		}
 	}
 	return true
+}
+
+// nodes returns the names of the nodes with assumed members.
+func (a *ahead) nodes() sets.Set[string] {
+	nodes := sets.New[string]()
+	for _, pod := range a.pods {
+		nodes.Insert(pod.Spec.NodeName)
+	}
+	return nodes
 }
 
 // leave removes from the snapshot, in reverse order, what respect has put there.

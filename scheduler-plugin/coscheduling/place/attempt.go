@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
@@ -32,6 +34,8 @@ type attempt struct {
 	// of an earlier attempt that this one uses, nil if none.
 	shares   bool
 	recalled *pass
+	// reserved are the nodes with Pods that are in the snapshot only because of reservations.
+	reserved sets.Set[string]
 	// lasting says which nodes are in use for as long as the gang runs, nil if unknown or not asked.
 	lasting []bool
 	// complete makes the attempt place members one by one where that is better, or where no plan holds. A search for
@@ -136,7 +140,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 			a.cluster.Tried.gang(a.gang.Group).plans[name] = true
 		}
 	}
-	if a.recalled != nil {
+	if a.recalled != nil && (verified || countsDevices(a.found.classes)) {
 		a.cluster.Passes.drop(a.recalled)
 		a.recalled, a.filters.rejections = nil, before
 		return a.plan(ctx)

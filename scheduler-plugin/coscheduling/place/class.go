@@ -35,7 +35,7 @@ type class struct {
 	// fits reports for each node, by its index among the surveyed nodes, whether the node may hold a member if
 	// resources are left aside. reasons counts the nodes that may not hold a member, by reason.
 	fits    []bool
-	reasons map[string]int
+	reasons func() map[string]int
 
 	regard regard // of all members
 	// refused are the nodes that have rejected a member.

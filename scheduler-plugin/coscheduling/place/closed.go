@@ -26,7 +26,12 @@ func (c *class) leaveClosed(world *planner.World, isClosed func(node string) boo
 		}
 	}
 	if closed > 0 {
+		others := c.reasons
 		c.fits, c.labelBlind = fits, false
-		c.reasons[Closed] = closed
+		c.reasons = func() map[string]int {
+			all := others()
+			all[Closed] = closed
+			return all
+		}
 	}
 }

@@ -111,6 +111,11 @@ func (r *deviceRoom) request(class *class) []int64 {
 	return request
 }
 
+// countsDevices reports whether a member takes devices. How many are free may change without a change of their node.
+func countsDevices(classes []*class) bool {
+	return slices.ContainsFunc(classes, func(class *class) bool { return len(class.devices) > 0 })
+}
+
 // isOnNodes reports whether some node has an extended resource without a DeviceClass.
 func isOnNodes(name corev1.ResourceName, nodes []fwk.NodeInfo) bool {
 	return slices.ContainsFunc(nodes, func(info fwk.NodeInfo) bool { return info.GetAllocatable().GetScalarResources()[name] > 0 })

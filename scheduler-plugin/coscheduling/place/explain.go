@@ -77,8 +77,8 @@ func lack(found *survey, short planner.Shortfall, members string) string {
 	if short.Resource == "" && class.wants.PerNode() == 1 {
 		b.WriteString("; no two of them can share a node")
 	}
-	if len(class.reasons) > 0 {
-		fmt.Fprintf(&b, "; %d of %d nodes admit them: %s", count(class.fits), len(found.world.Nodes), topReasons(class.reasons))
+	if reasons := class.reasons(); len(reasons) > 0 {
+		fmt.Fprintf(&b, "; %d of %d nodes admit them: %s", count(class.fits), len(found.world.Nodes), topReasons(reasons))
 	}
 	return b.String()
 }

@@ -66,8 +66,7 @@ func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) 
 // filter runs the Filter plugins for the first member of a class on all nodes that have changed, without sampling, and
 // stores the results in class and view.
 func (f *filters) filter(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int) error {
-	class.fits = view.fits
-	class.reasons = make(map[string]int)
+	class.fits, class.reasons = view.fits, view.reasons
 	pod := class.members[0]
 	state, allowed, err := f.preFilter(ctx, class, pod)
 	if err != nil {
@@ -75,17 +74,16 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 	}
 	class.labelBlind = state != nil
 	if state == nil {
+		reasons := make(map[string]int)
 		for reason := range f.rejections {
-			class.reasons[reason] = len(nodes)
+			reasons[reason] = len(nodes)
 		}
+		class.reasons = func() map[string]int { return reasons }
 		clear(view.fits)
 		clear(view.feasible)
 		return nil
 	}
-	if selected, excluded := f.selected(class, nodes, changed); excluded > 0 {
-		changed = selected
-		class.reasons[kube.ReasonNodeAffinity] += excluded
-	}
+	changed = f.selected(class, nodes, changed)
 	statuses := make([]*fwk.Status, len(changed))
 	class.handle.Parallelizer().Until(ctx, len(changed), func(i int) {
 		if info := nodes[changed[i]]; allowed == nil || allowed.Has(info.Node().Name) {
@@ -109,19 +107,19 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 		case !class.regard.isMonotone() && (status.Plugin() == kube.InterPodAffinity || status.Plugin() == kube.PodTopologySpread):
 			view.fits[n] = true // another member may make it fit
 		default:
-			class.reasons[status.Message()]++
+			view.reject(n, status.Message())
 		}
 	}
 	return nil
 }
 
-// selected returns those of the given nodes that have the labels of a class's nodeSelector, and how many others there
-// are. The plugin NodeAffinity would exclude the others, too. But comparing labels costs a hundredth of that, and a
-// gang may have hundreds of classes, each for one node.
-func (f *filters) selected(class *class, nodes []fwk.NodeInfo, some []int) (selected []int, excluded int) {
+// selected returns those of the given nodes that have the labels of a class's nodeSelector. The plugin NodeAffinity
+// would exclude the others, too. But comparing labels costs a hundredth of that, and a gang may have hundreds of
+// classes, each for one node.
+func (f *filters) selected(class *class, nodes []fwk.NodeInfo, some []int) (selected []int) {
 	selector := class.members[0].Spec.NodeSelector
 	if len(selector) == 0 || !f.selects(class.handle) {
-		return some, 0
+		return some
 	}
 	candidates := some
 	if len(some) == len(nodes) {
@@ -139,7 +137,7 @@ func (f *filters) selected(class *class, nodes []fwk.NodeInfo, some []int) (sele
 			selected = append(selected, n)
 		}
 	}
-	return selected, len(some) - len(selected)
+	return selected
 }
 
 // selects reports whether a profile runs the plugin NodeAffinity.

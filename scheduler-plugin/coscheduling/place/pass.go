@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
@@ -18,8 +20,9 @@ import (
 // are looked at.
 //
 // A rejection is kept only if it depends on nothing but the node. An acceptance may be outdated: each member is
-// verified on its node anyway. A gang is placed by a kept pass only as a whole. If not all members find a place, the
-// gang gets a new pass, and its message comes from the new pass.
+// verified on its node anyway. So a kept pass may show too much room, but never too little, and a gang that finds no
+// place there would find none in a new pass either. If plugins reject a member on its node, or if not all members find
+// a place, the gang gets a new pass.
 
 // maxPasses is how many passes are kept at most.
 const maxPasses = 8
@@ -30,12 +33,10 @@ type pass struct {
 	// key is equal for gangs with the same classes and the same topology keys, in order.
 	key string
 	// nodes are the nodes of world, as in the snapshot. generations has, for each node, its generation when the plugins
-	// last looked at it.
+	// last looked at it, or outdated.
 	nodes       []fwk.NodeInfo
 	generations []int64
-	// taken is what nominated Pods take, by the index of the node. In world this is not free.
-	taken map[int][]int64
-	world *planner.World
+	world       *planner.World
 	// avoided reports that some nodes have taints with the effect PreferNoSchedule. The scores of nodes then depend on
 	// each other.
 	avoided bool
@@ -49,13 +50,19 @@ type classPass struct {
 	// fits reports for each node whether the node may hold a member if resources are left aside. feasible reports
 	// whether the node has the resources for a member now, too.
 	fits, feasible []bool
+	// because is, for each node that a plugin rejects, what the plugin said. It is "" for nodes that the nodeSelector
+	// excludes; see filters.selected. because is nil if there are no other rejections.
+	because []string
 	// request is what a member takes.
 	request []int64
 }
 
+// outdated stands for the generation of a node that the plugins have to look at again for the next gang.
+const outdated = -1
+
 // newPass returns an empty pass.
 func newPass(key string, nodes []fwk.NodeInfo, resources resources, levels int, classes []*class) *pass {
-	p := &pass{key: key, nodes: slices.Clone(nodes), generations: slices.Repeat([]int64{-1}, len(nodes)),
+	p := &pass{key: key, nodes: slices.Clone(nodes), generations: slices.Repeat([]int64{outdated}, len(nodes)),
 		world: &planner.World{Resources: resources.names, Nodes: make([]planner.Node, len(nodes))}}
 	// One allocation for all nodes: there may be thousands, and a cycle every millisecond.
 	free := make([]int64, len(nodes)*len(resources.names))
@@ -77,15 +84,16 @@ func cut[T any](of []T, n int) (first, rest []T) {
 	return slices.Clip(of[:n]), of[n:]
 }
 
-// renew updates the resources and domains of each node that has changed, or on which nominated Pods take other
-// resources than before. It returns the indexes of these nodes, which the plugins have to look at again.
-func (p *pass) renew(resources resources, levels []planner.Level, taken map[int][]int64) (changed []int) {
-	before := p.taken
-	p.taken = taken
-	nominated := len(before) > 0 || len(taken) > 0
+// renew updates the resources and domains of each node that has changed. It returns the indexes of these nodes, which
+// the plugins have to look at again. taken is what nominated Pods take, by the index of the node. reserved are the nodes
+// with Pods that are in the snapshot only because of reservations. Both kinds of Pods differ from gang to gang without
+// a change of the node, so the plugins look at these nodes for each gang.
+func (p *pass) renew(resources resources, levels []planner.Level, taken map[int][]int64, reserved sets.Set[string]) (changed []int) {
 	for n, info := range p.nodes {
 		generation := info.GetGeneration()
-		if p.generations[n] == generation && (!nominated || slices.Equal(before[n], taken[n])) {
+		if len(taken[n]) > 0 || len(reserved) > 0 && reserved.Has(info.Node().Name) {
+			generation = outdated
+		} else if p.generations[n] == generation {
 			continue
 		}
 		p.generations[n] = generation
@@ -103,10 +111,41 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 			seen.Domains[l] = node.Labels[levels[l].Key]
 		}
 		for i := range p.views {
-			p.views[i].fits[n], p.views[i].feasible[n] = false, false
+			p.views[i].forget(n)
 		}
 	}
 	return changed
+}
+
+// forget forgets what the plugins have said of a node.
+func (v *classPass) forget(node int) {
+	v.fits[node], v.feasible[node] = false, false
+	if v.because != nil {
+		v.because[node] = ""
+	}
+}
+
+// reject records that a plugin rejects a node.
+func (v *classPass) reject(node int, because string) {
+	if v.because == nil {
+		v.because = make([]string, len(v.fits))
+	}
+	v.because[node] = because
+}
+
+// reasons counts the nodes that are rejected, by reason.
+func (v *classPass) reasons() map[string]int {
+	reasons := make(map[string]int)
+	for n, fits := range v.fits {
+		switch {
+		case fits:
+		case v.because == nil || v.because[n] == "":
+			reasons[kube.ReasonNodeAffinity]++
+		default:
+			reasons[v.because[n]]++
+		}
+	}
+	return reasons
 }
 
 // Passes are the passes that are kept from gang to gang to save time, the last used first; see doc.go. Two other answers

@@ -40,9 +40,9 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	if excess := starting.exceeds(&cluster); excess != "" {
 		return Unsought(&gang, cluster.Own, Shortfall{Message: excess}), nil
 	}
-	shares := !cluster.ownToCome() && len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, ownsClaims)
 	first := newAttempt(starting, &cluster, said)
-	first.shares, first.complete, first.lasting = shares, true, lasting
+	first.shares = !cluster.ownToCome() && !slices.ContainsFunc(admitted.Waiting, ownsClaims)
+	first.reserved, first.complete, first.lasting = ahead.nodes(), true, lasting
 	placed, why, err := first.plan(ctx)
 	switch {
 	case errors.Is(err, errOverdue):

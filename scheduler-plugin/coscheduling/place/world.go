@@ -70,7 +70,8 @@ func (a *attempt) survey(ctx context.Context) error {
 	resources = resources.with(roomOfDevices(ctx, a, nodes))
 	a.found.provided = resources.provided(nodes, classes)
 	pass := passOf(a, nodes, resources, gang.Levels)
-	changed := pass.renew(resources, gang.Levels, nominated.on(nodes, resources))
+	taken := nominated.on(nodes, resources)
+	changed := pass.renew(resources, gang.Levels, taken, a.reserved)
 	a.found.world, a.found.gang, a.found.avoided = pass.world, gang, pass.avoided
 	for i, class := range classes {
 		if a.until.isOver() {
@@ -82,7 +83,7 @@ func (a *attempt) survey(ctx context.Context) error {
 		}
 		for _, n := range changed {
 			if view.feasible[n] {
-				relax(view.request, pass.world.Nodes[n].Free, pass.taken[n])
+				relax(view.request, pass.world.Nodes[n].Free, taken[n])
 			}
 		}
 		class.leaveClosed(pass.world, a.cluster.IsClosed)

@@ -220,6 +220,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 		Ahead:        e.room.KeptFrom(e.takerOf(view, incomplete)),
 		Nominated:    e.queue.Nominated(),
 		Standings:    e.reader.Standings,
+		LowestPlaced: e.reader.LowestPlaced,
 		Evictions:    &e.evictions,
 		Passes:       &e.passes,
 		Tried:        &e.tried,

@@ -4,6 +4,7 @@
 package gangs
 
 import (
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -262,6 +263,20 @@ func (r Reader) Standings() map[dialect.Key]*Standing {
 		all[key] = one
 	}
 	return all
+}
+
+// LowestPlaced returns the lowest priority of the gangs that have placed members, math.MaxInt32 if there are none.
+func (r Reader) LowestPlaced() int32 {
+	t := r.Of
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	lowest := int32(math.MaxInt32)
+	for _, g := range t.gangs {
+		if g.group != nil && g.placed.Total > 0 {
+			lowest = min(lowest, g.worth().Priority)
+		}
+	}
+	return lowest
 }
 
 // Waits reports whether the gang of the PodGroup with this UID lacks its minimum, and is complete or was complete less

@@ -5,7 +5,6 @@ package place
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,54 +26,30 @@ func lasting(cluster *Cluster) ([]bool, error) {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	lasting := make([]bool, len(nodes))
-	for n, last := range cluster.Passes.ends.on(nodes, cluster.Now(), cluster.EndOf) {
-		lasting[n] = last.unknown || !last.at.Before(cluster.End)
+	for n, last := range cluster.Passes.lastEnds(nodes, cluster.Now(), cluster.EndOf) {
+		lasting[n] = last.is.unknown || !last.is.at.Before(cluster.End)
 	}
 	return lasting, nil
 }
 
 // lastEnd is when the last Pod on a node ends. Pods that every node has, and Pods that are being deleted, don't count.
 type lastEnd struct {
-	// generation is that of the node when this was computed.
-	generation int64
 	// at is zero if there is no Pod that counts.
 	at time.Time
 	// unknown reports that it is not known when some Pod ends.
 	unknown bool
 }
 
-// lastEnds are the last ends on nodes, kept from gang to gang. The zero value knows none.
-type lastEnds struct {
-	nodes []fwk.NodeInfo
-	ends  []lastEnd
-}
-
-// on returns the last end on each node. It looks at the Pods of a node only if the node has changed since the last call,
-// or if the last end has passed: then a Pod runs longer than was expected. If the run time of a gang is changed, the
-// earlier one counts until the node changes.
-func (l *lastEnds) on(nodes []fwk.NodeInfo, now time.Time, endOf func(*corev1.Pod) time.Time) []lastEnd {
-	if !slices.Equal(l.nodes, nodes) {
-		before := make(map[fwk.NodeInfo]lastEnd, len(l.nodes))
-		for n, info := range l.nodes {
-			before[info] = l.ends[n]
-		}
-		l.nodes, l.ends = slices.Clone(nodes), make([]lastEnd, len(nodes))
-		for n, info := range nodes {
-			l.ends[n] = before[info]
-		}
-	}
-	for n, info := range nodes {
-		last := &l.ends[n]
-		if passed := !last.at.IsZero() && !last.at.After(now); passed || last.generation != info.GetGeneration() {
-			*last = lastEndOn(info, endOf)
-		}
-	}
-	return l.ends
+// lastEnds returns the last end on each node. It looks at the Pods of a node only if the node has changed since the last
+// call, or if the last end has passed: then a Pod runs longer than was expected. If the run time of a gang is changed,
+// the earlier one counts until the node changes.
+func (ps *Passes) lastEnds(nodes []fwk.NodeInfo, now time.Time, endOf func(*corev1.Pod) time.Time) []answer[lastEnd] {
+	hasPassed := func(last lastEnd) bool { return !last.at.IsZero() && !last.at.After(now) }
+	return ps.ends.of(nodes, hasPassed, func(info fwk.NodeInfo) lastEnd { return lastEndOn(info, endOf) })
 }
 
 // lastEndOn returns when the last Pod on a node ends.
-func lastEndOn(info fwk.NodeInfo, endOf func(*corev1.Pod) time.Time) lastEnd {
-	last := lastEnd{generation: info.GetGeneration()}
+func lastEndOn(info fwk.NodeInfo, endOf func(*corev1.Pod) time.Time) (last lastEnd) {
 	for _, one := range info.GetPods() {
 		pod := one.GetPod()
 		if ends.WithNode(pod) || pod.DeletionTimestamp != nil {
@@ -82,8 +57,7 @@ func lastEndOn(info fwk.NodeInfo, endOf func(*corev1.Pod) time.Time) lastEnd {
 		}
 		end := endOf(pod)
 		if end.IsZero() {
-			last.at, last.unknown = time.Time{}, true
-			break
+			return lastEnd{unknown: true}
 		}
 		last.at = times.Later(last.at, end)
 	}

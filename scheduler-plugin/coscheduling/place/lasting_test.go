@@ -51,18 +51,18 @@ func TestUntilWhenANodeIsInUse(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			nodes := []fwk.NodeInfo{framework.NewNodeInfo(tc.pods...)}
-			var kept lastEnds
-			want := lastEnd{generation: nodes[0].GetGeneration(), unknown: tc.unknown}
+			var kept Passes
+			want := lastEnd{unknown: tc.unknown}
 			if tc.hours > 0 {
 				want.at = noon.Add(time.Duration(tc.hours) * time.Hour)
 			}
-			if got := kept.on(nodes, noon, endOf)[0]; got != want {
+			if got := kept.lastEnds(nodes, noon, endOf)[0].is; got != want {
 				t.Fatalf("the last end is %+v, want %+v", got, want)
 			}
-			if looks = 0; kept.on(nodes, noon, endOf)[0] != want || looks > 0 {
+			if looks = 0; kept.lastEnds(nodes, noon, endOf)[0].is != want || looks > 0 {
 				t.Errorf("%d Pods are looked at again, although nothing has changed", looks)
 			}
-			if kept.on(nodes, noon.Add(4*time.Hour), endOf); tc.hours > 0 && looks == 0 {
+			if kept.lastEnds(nodes, noon.Add(4*time.Hour), endOf); tc.hours > 0 && looks == 0 {
 				t.Error("no Pod is looked at again, although all should have ended")
 			}
 		})

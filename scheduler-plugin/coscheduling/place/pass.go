@@ -148,12 +148,13 @@ func (v *classPass) reasons() map[string]int {
 	return reasons
 }
 
-// Passes are the passes that are kept from gang to gang to save time, the last used first; see doc.go. Two other answers
+// Passes are the passes that are kept from gang to gang to save time, the last used first; see doc.go. Some other answers
 // are kept with them. The zero value is empty.
 type Passes struct {
 	kept    []*pass
 	devices deviceMatches
-	ends    lastEnds
+	ends    byNode[lastEnd]
+	lowest  byNode[int32]
 }
 
 // take removes and returns the pass with a key if it is for exactly these nodes, otherwise nil. The caller puts the

@@ -6,6 +6,7 @@ package place
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -49,6 +50,32 @@ func outranked(by queue.Rank) prey {
 		}
 		return corev1helpers.PodPriority(pod) < by.Priority
 	}
+}
+
+// outranksSome reports whether the gang may outrank a Pod or a gang on a node. If not, which is so where all work has one
+// priority, there is no need to look at all Pods.
+func (s *seeker) outranksSome() (bool, error) {
+	nodes, err := s.cluster.Snapshot.List()
+	if err != nil {
+		return false, fmt.Errorf("listing nodes: %w", err)
+	}
+	lowest := s.cluster.LowestPlaced()
+	for _, answer := range s.cluster.Passes.lowest.of(nodes, func(int32) bool { return false }, s.lowestOn) {
+		lowest = min(lowest, answer.is)
+	}
+	return lowest < s.gang.Rank.Priority, nil
+}
+
+// lowestOn returns the lowest priority of the Pods on a node, without Pods that are in the snapshot only because of
+// reservations.
+func (s *seeker) lowestOn(node fwk.NodeInfo) int32 {
+	lowest := int32(math.MaxInt32)
+	for _, info := range node.GetPods() {
+		if pod := info.GetPod(); !s.reserved.Has(pod.UID) {
+			lowest = min(lowest, corev1helpers.PodPriority(pod))
+		}
+	}
+	return lowest
 }
 
 // brokenBehind returns the gangs behind another gang that are broken: they have lost members, lack their minimum, and

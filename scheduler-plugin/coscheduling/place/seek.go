@@ -66,13 +66,20 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	}
 	longAgo := s.cluster.Now().Add(-brokenPatience)
 	mayTakeOfBroken := s.gang.First && s.gang.MayPreempt && s.gang.Broken() && s.gang.Since.Before(longAgo)
+	mayPreempt := s.gang.MayPreempt
+	if mayPreempt && before == nil {
+		var err error
+		if mayPreempt, err = s.outranksSome(); err != nil {
+			return err
+		}
+	}
 	ways := []struct {
 		may         bool
 		prey        func() prey
 		evenWithout bool // also if all victims are ending already
 		whose       string
 	}{
-		{s.gang.MayPreempt, func() prey { return outranked(s.gang.Rank) }, before != nil, "of lower priority"},
+		{mayPreempt, func() prey { return outranked(s.gang.Rank) }, before != nil, "of lower priority"},
 		// Gangs behind may also be short of members, and wait for this gang's room while this gang waits for theirs.
 		{mayTakeOfBroken, func() prey { return brokenBehind(s.gang.Rank, longAgo) }, false, "of gangs that are behind it and have lost members too"},
 		{mayPreemptOverrun(s), func() prey { return overrunWork(s) }, false, "that run longer than their estimates"},

@@ -72,6 +72,8 @@ type Cluster struct {
 	// Standings returns the gangs that have placed members. As there may be many, Place calls it at most once, and only
 	// if Pods have to end before the gang has room.
 	Standings func() map[dialect.Key]*gangs.Standing
+	// LowestPlaced returns the lowest priority of the gangs that have placed members, math.MaxInt32 if there are none.
+	LowestPlaced func() int32
 	// KeyOf returns the gang that a Pod names, false if none.
 	KeyOf func(pod *corev1.Pod) (dialect.Key, bool)
 	// End is when the gang ends if started now, zero if unknown.

@@ -191,7 +191,7 @@ func (p *player) Create(ctx context.Context, number int) {
 func (p *player) Started(context.Context, int) {}
 
 // End removes a job.
-func (p *player) End(ctx context.Context, number int) {
+func (p *player) End(ctx context.Context, number int, _ bool) {
 	namespace := p.namespaceOf(ctx, number)
 	for i := range p.jobs[number].Pods {
 		p.write("deleting a Pod", func() error {

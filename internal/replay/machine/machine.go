@@ -180,7 +180,7 @@ func (p *player) tidy() {
 	p.server.DropBefore(time.Now().Add(-remembered))
 }
 
-// observe records each Pod that gets a node. The API server holds its lock during the call.
+// observe records each Pod that gets a node or is evicted. The API server holds its lock during the call.
 func (p *player) observe(w *apiserver.Written) {
 	if w.Resource == schedulingv1alpha1.PodGroupPlural && !w.Created() && !w.Removed() {
 		p.hear(apiserver.Before[schedulingv1alpha1.PodGroup](w), apiserver.After[schedulingv1alpha1.PodGroup](w))
@@ -189,13 +189,15 @@ func (p *player) observe(w *apiserver.Written) {
 		return
 	}
 	before, after := apiserver.Before[corev1.Pod](w), apiserver.After[corev1.Pod](w)
-	if before.Spec.NodeName != "" || after.Spec.NodeName == "" {
-		return
-	}
 	job, _ := strconv.Atoi(after.Annotations["job"])
-	pod, _ := strconv.Atoi(after.Annotations["pod"])
-	p.feed.Bound(job, pod, p.nodes[after.Spec.NodeName])
-	p.use(job)
+	switch {
+	case before.DeletionTimestamp == nil && after.DeletionTimestamp != nil:
+		p.feed.Evicted(job)
+	case before.Spec.NodeName == "" && after.Spec.NodeName != "":
+		pod, _ := strconv.Atoi(after.Annotations["pod"])
+		p.feed.Bound(job, pod, p.nodes[after.Spec.NodeName])
+		p.use(job)
+	}
 }
 
 // use counts a Pod of a job that has got a node.
@@ -232,8 +234,8 @@ func (p *player) hear(before, after *schedulingv1alpha1.PodGroup) {
 	p.told = append(p.told, workload.Told{Job: job, At: time.Since(p.begin), Latest: in(start.Latest), Probable: in(start.Probable)})
 }
 
-// End removes what is left of a job.
-func (p *player) End(_ context.Context, job int) {
+// End removes what is left of a job. An evicted Pod is gone at once.
+func (p *player) End(_ context.Context, job int, done bool) {
 	name, namespace := groupName(job), p.namespaceOf(job)
 	apiserver.Remove[schedulingv1alpha1.PodGroup](p.server, namespace, name)
 	for i := range p.jobs[job].Pods {
@@ -241,7 +243,7 @@ func (p *player) End(_ context.Context, job int) {
 	}
 	p.giveBack(job)
 	p.tidy()
-	if p.options.Ended != nil {
+	if done && p.options.Ended != nil {
 		p.options.Ended()
 	}
 }

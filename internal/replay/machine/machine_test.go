@@ -6,6 +6,7 @@ package machine
 import (
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +81,29 @@ func TestUnitsThatAreReservedAndFreeAreCounted(t *testing.T) {
 	}
 	if got := outcome.Held[workload.InTime]; len(outcome.Held) != 1 || math.Abs(got-want) > 8*3*60 {
 		t.Errorf("%v unit-seconds are held, want %g, give or take three minutes", outcome.Held, want)
+	}
+}
+
+// TestAJobThatIsPreemptedIsCreatedAgain: the first job runs longer than its estimate on a node that the second one waits
+// for, and the administrator allows to preempt such work.
+func TestAJobThatIsPreemptedIsCreatedAgain(t *testing.T) {
+	jobs := []workload.Job{
+		{Name: "overrun", Runtime: 6 * time.Hour, Limit: time.Hour, Pods: 1, Units: 8},
+		{Name: "large", Submit: 10 * time.Minute, Runtime: time.Hour, Limit: time.Hour, Pods: 2, Units: 8},
+	}
+	args := strings.Replace(DefaultArgs(false), "{", `{"backfill":{"preemptOverrun":true},`, 1)
+	ended := 0
+	outcome, err := Play(t, jobs, workload.Uniform(2, 8), Options{Name: "lockstep", Args: args, Ended: func() { ended++ }})
+	if err != nil || len(outcome.Runs) != 3 || ended != 2 {
+		t.Fatalf("%d jobs ended, and the runs are %+v (%v), want three of them", ended, outcome.Runs, err)
+	}
+	for i, want := range []workload.Run{{Job: 0, Preempted: true}, {Job: 1}, {Job: 0}} {
+		if got := outcome.Runs[i]; got.Job != want.Job || got.Preempted != want.Preempted || !got.Preempted && got.End != got.Start+jobs[got.Job].Runtime {
+			t.Errorf("run %d is %+v, want %+v", i, got, want)
+		}
+	}
+	if first, second := outcome.Runs[0].End, outcome.Runs[1].Start; first < time.Hour || first > 3*time.Hour || second < first || second > first+11*time.Second {
+		t.Errorf("the job that overruns its estimate of an hour is preempted after %s, and the large one starts after %s", first, second)
 	}
 }
 

@@ -5,6 +5,7 @@ package workload
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -71,6 +72,15 @@ func (r *Running) Ended(now time.Duration) (Run, bool) {
 		return Run{}, false
 	}
 	return heap.Pop(&r.byEnd).(Run), true
+}
+
+// Remove removes the run of a job before its end, and reports whether the job ran.
+func (r *Running) Remove(job int) bool {
+	i := slices.IndexFunc(r.byEnd, func(run Run) bool { return run.Job == job })
+	if i >= 0 {
+		heap.Remove(&r.byEnd, i)
+	}
+	return i >= 0
 }
 
 // All returns the runs, in no order. They must not be changed.

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -481,6 +482,52 @@ func TestAGangIsPlacedWhenADeviceIsFree(t *testing.T) {
 		}
 		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
 	})
+}
+
+// TestAGangIsPlacedWhenDevicesBecomeResourcesOfNodes: an administrator replaces a DRA driver by a device plugin, or the other way round,
+// after a gang was refused. A Pod is nominated meanwhile.
+func TestAGangIsPlacedWhenDevicesBecomeResourcesOfNodes(t *testing.T) {
+	for name, back := range map[string]bool{"a device plugin comes": false, "a DRA driver comes": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				class := deviceClass().(*resourcev1.DeviceClass)
+				named := ptr.To(string(gpu))
+				if !back {
+					class.Spec.ExtendedResourceName = named
+				}
+				port := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }
+				w := newWorld(t, all(makeNodes("node", 1, 16), class, devices("node-0", 2), allocatedClaim("other", "node-0", "device-0"), makePod("victim", onNode("node-0"), port))...)
+				w.lingers = true
+				w.start()
+				w.create(makePod("nominee", ofPriority(5), port))
+				w.eventually("the Pod is nominated", func() bool { return len(w.engine().queue.Nominated()) == 1 })
+				for _, object := range all(makeGroup("gang", 2), makeMembers("gang", 2, func(p *schedulertesting.PodWrapper) { p.Req(map[corev1.ResourceName]string{gpu: "1"}) })) {
+					w.create(object)
+				}
+				w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				class = class.DeepCopy()
+				class.ResourceVersion, class.Spec.ExtendedResourceName = "2", nil
+				if back {
+					class.Spec.ExtendedResourceName = named
+				}
+				if _, err := w.kube.ResourceV1().DeviceClasses().Update(t.Context(), class, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				if back {
+					if err := w.kube.ResourceV1().ResourceClaims(testNamespace).Delete(t.Context(), "other", metav1.DeleteOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					node := w.sched.Cache.Dump().Nodes["node-0"].Node().DeepCopy()
+					node.Status.Capacity[gpu], node.Status.Allocatable[gpu] = resource.MustParse("4"), resource.MustParse("4")
+					if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+			})
+		})
+	}
 }
 
 // TestDevicesAreGivenBackAllTheSame, of a gang that is not complete: the API server could not

@@ -93,6 +93,25 @@ func TestAGangIsPackedBesideANomination(t *testing.T) {
 	})
 }
 
+// TestAGangIsPlacedWhenANominationThatItOutranksEnds: one member of the gang outranks the nominated Pod, and the other one wants the
+// Pod's host port.
+func TestAGangIsPlacedWhenANominationThatItOutranksEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		port := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }
+		w := newWorld(t, all(makeNodes("node", 1, 8), makePod("victim", onNode("node-0"), plusCores("5")))...)
+		w.lingers = true
+		w.start()
+		w.create(makePod("nominee", ofPriority(5), port, plusCores("5")))
+		w.eventually("the Pod is nominated", func() bool { return len(w.engine().queue.Nominated()) == 1 })
+		for _, object := range all(makeGroup("gang", 2), makePod("gang-0", inGroup("gang"), ofPriority(10)), makePod("gang-1", inGroup("gang"), ofPriority(0), port)) {
+			w.create(object)
+		}
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.finish("nominee")
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+	})
+}
+
 // TestAGangIsPlacedWhenANominationEnds, or the Pod is placed elsewhere.
 func TestAGangIsPlacedWhenANominationEnds(t *testing.T) {
 	tests := map[string]func(w *world){

@@ -113,6 +113,28 @@ func TestAGangBehindIsNotToldWhenAReservationEnds(t *testing.T) {
 	})
 }
 
+// TestAPortStaysInUseBesideAReservation: the first gang waits for a Pod that has its host port. Another gang has a cycle, and
+// then a short one comes that wants the port, too.
+func TestAPortStaysInUseBesideAReservation(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		port := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }
+		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0"), port, plusCores("1")),
+			bornAt(1, makeGroup("first", 1)), makePod("first-0", inGroup("first"), port, plusCores("2")))...)
+		w.start()
+		w.eventually("resources are reserved for the first gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		for _, object := range all(bornAt(5, makeGroup("large", 3)), makeMembers("large", 3)) {
+			w.create(object)
+		}
+		w.condition("large", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.create(bornAt(6, makeGroup("short", 1, runsFor(60))))
+		w.create(makePod("short-0", inGroup("short"), port))
+		w.condition("short", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if w.placed("short") > 0 {
+			t.Error("two Pods on a node have one host port")
+		}
+	})
+}
+
 // TestWorkThatOverrunsItsEstimateIsPreempted on the nodes of a gang that is due, if the administrator allows that.
 func TestWorkThatOverrunsItsEstimateIsPreempted(t *testing.T) {
 	for args, want := range map[string]bool{`{"backfill":{"preemptOverrun":true}}`: true, `{}`: false} {

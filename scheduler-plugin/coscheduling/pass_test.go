@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
@@ -146,6 +147,63 @@ func TestASharedPassIsNotBelieved(t *testing.T) {
 		got := w.condition("fourth", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 		if want := "1 the node has the Pod's colour"; !strings.Contains(got.Message, want) {
 			t.Errorf("message %q, want it to say %q", got.Message, want)
+		}
+	})
+}
+
+// TestAPassThatIsOutdatedRefusesNobody: members of three sizes fit only in one of the ways that the planner tries. One kind of
+// them must not be in a zone with a database. The database starts on a full node after the plugins have accepted the other nodes
+// of its zone for gangs like this one. With these nodes the planner finds no way, but they are not needed.
+func TestAPassThatIsOutdatedRefusesNobody(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		node := func(name string, tenths int64, zone string) {
+			node := makeNodes(name, 1, 1, "zone="+zone)[0].(*corev1.Node)
+			cores := *resource.NewMilliQuantity(tenths*100, resource.DecimalSI)
+			node.Status.Capacity[corev1.ResourceCPU], node.Status.Allocatable[corev1.ResourceCPU] = cores, cores
+			w.create(node)
+		}
+		for i, tenths := range []int64{33, 79, 36, 82, 44, 51} {
+			zone := fmt.Sprint("zone", i)
+			if i == 1 || i == 2 || i == 5 {
+				zone = "blue"
+			}
+			node(fmt.Sprint("node", i), tenths, zone)
+		}
+		node("full", 10, "blue")
+		node("low", 640, "low")
+		w.create(makePod("low", onNode("low-0"), plusCores("63"), ofPriority(1)))
+		w.start()
+		create := func(group string, counts ...int) (names []string) {
+			for kind, tenths := range []int64{38, 27, 21} {
+				for i := range counts[kind] {
+					names = append(names, fmt.Sprintf("%s-%d-%d", group, kind, i))
+					w.create(makePod(names[len(names)-1], inGroup(group), ofPriority(10), func(p *schedulertesting.PodWrapper) {
+						p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(tenths*100, resource.DecimalSI)}
+						if group == "large" {
+							p.PreemptionPolicy(corev1.PreemptNever)
+						}
+						if kind == 1 {
+							p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+								RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term("zone", "app=db")}}}
+						}
+					}))
+				}
+			}
+			w.create(makeGroup(group, int32(len(names))))
+			return names
+		}
+		large := create("large", 20, 20, 20)
+		w.condition("large", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		for _, name := range large {
+			w.finish(name)
+		}
+		w.create(makePod("db", onNode("full-0"), func(p *schedulertesting.PodWrapper) { p.Label("app", "db") }))
+		w.eventually("the scheduler knows the database", func() bool { return len(w.sched.Cache.Dump().Nodes["full-0"].GetPods()) == 1 })
+		create("gang", 3, 4, 3)
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 10 })
+		if evicted := w.victims(); len(evicted) > 0 {
+			t.Errorf("%v were evicted, although there is room for the gang", evicted)
 		}
 	})
 }

@@ -62,6 +62,9 @@ func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (
 			return a, err
 		}
 		for _, m := range members {
+			if m, err = withoutPortsInUse(m, node); err != nil {
+				return a, err
+			}
 			if err := snapshot.AssumePod(m); err != nil {
 				return a, fmt.Errorf("holding room for %s: %w", klog.KObj(m.Pod), err)
 			}
@@ -69,6 +72,28 @@ func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (
 		}
 	}
 	return a, nil
+}
+
+// withoutPortsInUse returns a member without the host ports that Pods on the node have. A node counts each port once, so
+// without this, a port would count as free after leave has removed the member.
+func withoutPortsInUse(member *framework.PodInfo, node fwk.NodeInfo) (*framework.PodInfo, error) {
+	isUsed := func(port corev1.ContainerPort) bool {
+		return port.HostPort > 0 && node.GetUsedPorts().CheckConflict(port.HostIP, string(port.Protocol), port.HostPort)
+	}
+	if len(node.GetUsedPorts()) == 0 || len(podclass.HostPorts(member.Pod)) == 0 {
+		return member, nil
+	}
+	pod := member.Pod.DeepCopy()
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for c := range containers {
+			containers[c].Ports = slices.DeleteFunc(containers[c].Ports, isUsed)
+		}
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return nil, fmt.Errorf("reading affinity of %s: %w", klog.KObj(pod), err)
+	}
+	return info, nil
 }
 
 // merger merges Pods of other gangs on a node.
@@ -205,7 +230,8 @@ func (a *ahead) message(namespace string) string {
 		whom = "PodGroup " + first.Gang.Rank.Key.String()
 	}
 	text := "; " + queue.ReservedFor + whom + ", which is ahead"
-	if first.Reason != room.InTime { // this one is renewed again and again
+	// A reservation in time is renewed until the gang is placed, so its End says nothing.
+	if first.Reason != room.InTime {
 		text += ", until " + first.End.UTC().Format(time.RFC3339) + " at the latest"
 	}
 	if n := len(a.reserved) - 1; n > 0 {

@@ -34,8 +34,8 @@ type attempt struct {
 	// of an earlier attempt that this one uses, nil if none.
 	shares   bool
 	recalled *pass
-	// reserved are the nodes with Pods that are in the snapshot only because of reservations.
-	reserved sets.Set[string]
+	// unsteady are the nodes that differ from gang to gang, by name; see pass.renew.
+	unsteady sets.Set[string]
 	// lasting says which nodes are in use for as long as the gang runs, nil if unknown or not asked.
 	lasting []bool
 	// complete makes the attempt place members one by one where that is better, or where no plan holds. A search for
@@ -140,7 +140,8 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 			a.cluster.Tried.gang(a.gang.Group).plans[name] = true
 		}
 	}
-	if a.recalled != nil && (verified || countsDevices(a.found.classes)) {
+	if a.recalled != nil && (verified || countsDevices(a.found.classes) || len(mayHold(a.found.world, a.found.gang)) > 0) {
+		// The kept pass does not show for certain that there is no room.
 		a.cluster.Passes.drop(a.recalled)
 		a.recalled, a.filters.rejections = nil, before
 		return a.plan(ctx)
@@ -166,6 +167,12 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	return nil, why, nil
 }
 
+// mayHold returns the sets of nodes that may hold a gang. The planner, which does not try all ways to pack, may find no
+// plan for some of them.
+func mayHold(world *planner.World, gang *planner.Gang) [][]int {
+	return slices.DeleteFunc(planner.Candidates(world, gang), func(nodes []int) bool { return planner.Exceeds(world, gang, nodes) })
+}
+
 // withoutPlan places the gang's members one by one, as the last resort. It does not try if that failed before and
 // nothing that may help has changed since. If it returns false, no member is left assumed.
 func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error) {
@@ -174,7 +181,7 @@ func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error
 	for l := len(a.gang.Group.Spec.Topology); l < len(gang.Levels); l++ {
 		gang.Levels[l].Required = false // of members, not of the group
 	}
-	sets := slices.DeleteFunc(planner.Candidates(a.found.world, &gang), func(nodes []int) bool { return planner.Exceeds(a.found.world, &gang, nodes) })
+	sets := mayHold(a.found.world, &gang)
 	if len(sets) == 0 {
 		return false, nil
 	}

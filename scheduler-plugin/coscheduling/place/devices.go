@@ -111,7 +111,7 @@ func (r *deviceRoom) request(class *class) []int64 {
 	return request
 }
 
-// countsDevices reports whether a member takes devices. How many are free may change without a change of their node.
+// countsDevices reports whether a member takes devices.
 func countsDevices(classes []*class) bool {
 	return slices.ContainsFunc(classes, func(class *class) bool { return len(class.devices) > 0 })
 }

@@ -20,7 +20,7 @@
 //     call kube.UndoReserve. Nothing of this is in the API server before a member is bound.
 //
 // What the Filter plugins said of the nodes (a pass, pass.go) is kept for the next gang, to save time. That may decide
-// which of several equally good nodes a gang gets, and nothing else.
+// which of several equally good nodes a gang gets, but not whether it gets a place.
 //
 // Place runs on the scheduling goroutine, as one scheduling cycle, and never concurrently with another cycle.
 //

@@ -64,9 +64,10 @@ func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) 
 }
 
 // filter runs the Filter plugins for the first member of a class on all nodes that have changed, without sampling, and
-// stores the results in class and view.
-func (f *filters) filter(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int) error {
-	class.fits, class.reasons = view.fits, view.reasons
+// stores the results in class and in pass. view is the part of pass about the class.
+func (f *filters) filter(ctx context.Context, class *class, pass *pass, view *classPass, changed []int) error {
+	nodes := pass.nodes
+	class.fits, class.reasons = view.fits, func() map[string]int { return pass.reasons(view) }
 	pod := class.members[0]
 	state, allowed, err := f.preFilter(ctx, class, pod)
 	if err != nil {
@@ -107,7 +108,7 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 		case !class.regard.isMonotone() && (status.Plugin() == kube.InterPodAffinity || status.Plugin() == kube.PodTopologySpread):
 			view.fits[n] = true // another member may make it fit
 		default:
-			view.reject(n, status.Message())
+			pass.reject(view, n, status.Message())
 		}
 	}
 	return nil

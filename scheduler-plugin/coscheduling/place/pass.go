@@ -4,6 +4,7 @@
 package place
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -19,10 +20,13 @@ import (
 // rest of a cycle. So the answers are kept in a pass, and for the next similar gang only the nodes that have changed
 // are looked at.
 //
-// A rejection is kept only if it depends on nothing but the node. An acceptance may be outdated: each member is
-// verified on its node anyway. So a kept pass may show too much room, but never too little, and a gang that finds no
-// place there would find none in a new pass either. If plugins reject a member on its node, or if not all members find
-// a place, the gang gets a new pass.
+// A rejection is kept only if it depends on nothing but the node. An acceptance may be outdated, so a kept pass may show
+// too much room, but never too little. From that follows when a kept pass decides:
+//
+//   - The gang is placed by the pass if the plugins accept each member on the planned node, and no member is left over.
+//   - The gang is refused by the pass if no set of nodes can hold it, by a bound that holds for any way to pack.
+//   - Otherwise the gang gets a new pass. A gang that takes devices is never refused by a kept pass: devices become free
+//     without a change of their node.
 
 // maxPasses is how many passes are kept at most.
 const maxPasses = 8
@@ -30,7 +34,7 @@ const maxPasses = 8
 // pass is what the plugins have said of each node for the classes of a gang. It is kept for later gangs with the same
 // classes.
 type pass struct {
-	// key is equal for gangs with the same classes and the same topology keys, in order.
+	// key is equal for gangs with the same classes, resources and topology keys, in order.
 	key string
 	// nodes are the nodes of world, as in the snapshot. generations has, for each node, its generation when the plugins
 	// last looked at it, or outdated.
@@ -43,6 +47,9 @@ type pass struct {
 	// compared reports that the scores of nodes depend on each other for another reason.
 	compared bool
 	views    []classPass
+	// said are the texts of the plugins, each once. number has their indexes.
+	said   []string
+	number map[string]uint16
 }
 
 // classPass is the part of a pass about one class.
@@ -50,9 +57,10 @@ type classPass struct {
 	// fits reports for each node whether the node may hold a member if resources are left aside. feasible reports
 	// whether the node has the resources for a member now, too.
 	fits, feasible []bool
-	// because is, for each node that a plugin rejects, what the plugin said. It is "" for nodes that the nodeSelector
-	// excludes; see filters.selected. because is nil if there are no other rejections.
-	because []string
+	// because has, for each node that a plugin rejects, the index in pass.said of what the plugin said, plus 1. It is 0
+	// for other nodes, also for nodes that the nodeSelector excludes (filters.selected). because is nil if it would be 0
+	// for all nodes.
+	because []uint16
 	// request is what a member takes.
 	request []int64
 }
@@ -62,7 +70,7 @@ const outdated = -1
 
 // newPass returns an empty pass.
 func newPass(key string, nodes []fwk.NodeInfo, resources resources, levels int, classes []*class) *pass {
-	p := &pass{key: key, nodes: slices.Clone(nodes), generations: slices.Repeat([]int64{outdated}, len(nodes)),
+	p := &pass{key: key, number: make(map[string]uint16), nodes: slices.Clone(nodes), generations: slices.Repeat([]int64{outdated}, len(nodes)),
 		world: &planner.World{Resources: resources.names, Nodes: make([]planner.Node, len(nodes))}}
 	// One allocation for all nodes: there may be thousands, and a cycle every millisecond.
 	free := make([]int64, len(nodes)*len(resources.names))
@@ -85,13 +93,13 @@ func cut[T any](of []T, n int) (first, rest []T) {
 }
 
 // renew updates the resources and domains of each node that has changed. It returns the indexes of these nodes, which
-// the plugins have to look at again. taken is what nominated Pods take, by the index of the node. reserved are the nodes
-// with Pods that are in the snapshot only because of reservations. Both kinds of Pods differ from gang to gang without
-// a change of the node, so the plugins look at these nodes for each gang.
-func (p *pass) renew(resources resources, levels []planner.Level, taken map[int][]int64, reserved sets.Set[string]) (changed []int) {
+// the plugins have to look at again. taken is what nominated Pods take, by the index of the node. unsteady are the nodes
+// with nominated Pods, and with Pods that are assumed because of reservations. Which of these Pods count depends on the
+// gang, and none of them changes the node's generation, so the plugins look at these nodes for each gang.
+func (p *pass) renew(resources resources, levels []planner.Level, taken map[int][]int64, unsteady sets.Set[string]) (changed []int) {
 	for n, info := range p.nodes {
 		generation := info.GetGeneration()
-		if len(taken[n]) > 0 || len(reserved) > 0 && reserved.Has(info.Node().Name) {
+		if len(unsteady) > 0 && unsteady.Has(info.Node().Name) {
 			generation = outdated
 		} else if p.generations[n] == generation {
 			continue
@@ -121,28 +129,37 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 func (v *classPass) forget(node int) {
 	v.fits[node], v.feasible[node] = false, false
 	if v.because != nil {
-		v.because[node] = ""
+		v.because[node] = 0
 	}
 }
 
-// reject records that a plugin rejects a node.
-func (v *classPass) reject(node int, because string) {
-	if v.because == nil {
-		v.because = make([]string, len(v.fits))
+// reject records what a plugin said that rejects a node for a class. If the plugins say more than 65,535 different things,
+// the last one stands for the rest.
+func (p *pass) reject(of *classPass, node int, said string) {
+	number, known := p.number[said]
+	if !known {
+		if len(p.said) < math.MaxUint16 {
+			p.said = append(p.said, said)
+		}
+		number = uint16(len(p.said))
+		p.number[said] = number
 	}
-	v.because[node] = because
+	if of.because == nil {
+		of.because = make([]uint16, len(of.fits))
+	}
+	of.because[node] = number
 }
 
-// reasons counts the nodes that are rejected, by reason.
-func (v *classPass) reasons() map[string]int {
+// reasons counts the nodes that are rejected for a class, by reason.
+func (p *pass) reasons(of *classPass) map[string]int {
 	reasons := make(map[string]int)
-	for n, fits := range v.fits {
+	for n, fits := range of.fits {
 		switch {
 		case fits:
-		case v.because == nil || v.because[n] == "":
+		case of.because == nil || of.because[n] == 0:
 			reasons[kube.ReasonNodeAffinity]++
 		default:
-			reasons[v.because[n]]++
+			reasons[p.said[of.because[n]-1]]++
 		}
 	}
 	return reasons
@@ -188,6 +205,11 @@ func passOf(a *attempt, nodes []fwk.NodeInfo, resources resources, levels []plan
 	var key strings.Builder
 	for _, class := range a.found.classes {
 		key.WriteString(class.key)
+		key.WriteByte('\n')
+	}
+	// They also depend on which resources the nodes have and for which a DeviceClass stands.
+	for _, name := range resources.names {
+		key.WriteString(name)
 		key.WriteByte('\n')
 	}
 	for _, level := range levels {

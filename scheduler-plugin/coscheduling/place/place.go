@@ -35,6 +35,10 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	unsteady := ahead.nodes()
+	for node := range cluster.Nominated {
+		unsteady.Insert(node)
+	}
 	cluster.Nominated = notOutranked(&gang, cluster.Nominated)
 	starting := admitted.starting()
 	if excess := starting.exceeds(&cluster); excess != "" {
@@ -42,7 +46,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	}
 	first := newAttempt(starting, &cluster, said)
 	first.shares = !cluster.ownToCome() && !slices.ContainsFunc(admitted.Waiting, ownsClaims)
-	first.reserved, first.complete, first.lasting = ahead.nodes(), true, lasting
+	first.unsteady, first.complete, first.lasting = unsteady, true, lasting
 	placed, why, err := first.plan(ctx)
 	switch {
 	case errors.Is(err, errOverdue):

@@ -52,8 +52,9 @@ func outranked(by queue.Rank) prey {
 	}
 }
 
-// outranksSome reports whether the gang may outrank a Pod or a gang on a node. If not, which is so where all work has one
-// priority, there is no need to look at all Pods.
+// outranksSome reports whether some Pod on a node, or some gang with Pods on nodes, may have a lower priority than the
+// gang. If all work has one priority, outranksSome saves a look at all Pods. Gangs are asked, too, because the priority
+// of a gang may be lower than that of its Pods.
 func (s *seeker) outranksSome() (bool, error) {
 	nodes, err := s.cluster.Snapshot.List()
 	if err != nil {

@@ -71,14 +71,14 @@ func (a *attempt) survey(ctx context.Context) error {
 	a.found.provided = resources.provided(nodes, classes)
 	pass := passOf(a, nodes, resources, gang.Levels)
 	taken := nominated.on(nodes, resources)
-	changed := pass.renew(resources, gang.Levels, taken, a.reserved)
+	changed := pass.renew(resources, gang.Levels, taken, a.unsteady)
 	a.found.world, a.found.gang, a.found.avoided = pass.world, gang, pass.avoided
 	for i, class := range classes {
 		if a.until.isOver() {
 			return errOverdue
 		}
 		view := &pass.views[i]
-		if err := a.filters.filter(ctx, class, view, nodes, changed); err != nil {
+		if err := a.filters.filter(ctx, class, pass, view, changed); err != nil {
 			return err
 		}
 		for _, n := range changed {

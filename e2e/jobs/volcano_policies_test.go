@@ -87,8 +87,8 @@ func TestPoliciesOfJobsAndTasks(t *testing.T) {
 			j.Passes(running, restarting, running, restarting, failed).HasPods("j-b-0").Counts(tally{Failed: 1, Retries: 2})
 		},
 		"a delayed action is told of, and taken when it is due": func(t *testing.T) {
-			j := given(t, "{policies: [{exitCode: 5, action: TerminateJob, timeout: 4s}], tasks: [{name: a, replicas: 1, @1→5}, {name: b, replicas: 1, @∞}]}").Passes(running)
-			j.Tells(corev1.EventTypeNormal, "ExecuteAction", "TerminateJob in 4s")
+			j := given(t, "{policies: [{exitCode: 5, action: TerminateJob, timeout: 15s}], tasks: [{name: a, replicas: 1, @1→5}, {name: b, replicas: 1, @∞}]}").Passes(running)
+			j.Tells(corev1.EventTypeNormal, "ExecuteAction", "TerminateJob in 15s")
 			j.Passes(terminating, terminated)
 		},
 		"an event without a target restarts nothing": func(t *testing.T) {

@@ -484,6 +484,26 @@ func TestAGangIsPlacedWhenADeviceIsFree(t *testing.T) {
 	})
 }
 
+// TestAGangIsPlacedWhenADeviceClassNamesItsResource: a device plugin provides the resource on another node, which is full.
+func TestAGangIsPlacedWhenADeviceClassNamesItsResource(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		class := deviceClass().(*resourcev1.DeviceClass)
+		other := makeNodes("other", 1, 16)[0].(*corev1.Node)
+		other.Status.Capacity[gpu], other.Status.Allocatable[gpu] = resource.MustParse("1"), resource.MustParse("1")
+		needs := func(p *schedulertesting.PodWrapper) { p.Req(map[corev1.ResourceName]string{gpu: "1"}) }
+		w := newWorld(t, all(makeNodes("node", 1, 16), other, class, devices("node-0", 2), makePod("user", onNode("other-0"), needs),
+			makeGroup("gang", 2), makeMembers("gang", 2, needs))...)
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		class = class.DeepCopy()
+		class.ResourceVersion, class.Spec.ExtendedResourceName = "2", ptr.To(string(gpu))
+		if _, err := w.kube.ResourceV1().DeviceClasses().Update(t.Context(), class, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+	})
+}
+
 // TestAGangIsPlacedWhenDevicesBecomeResourcesOfNodes: an administrator replaces a DRA driver by a device plugin, or the other way round,
 // after a gang was refused. A Pod is nominated meanwhile.
 func TestAGangIsPlacedWhenDevicesBecomeResourcesOfNodes(t *testing.T) {

@@ -135,6 +135,24 @@ func TestAPortStaysInUseBesideAReservation(t *testing.T) {
 	})
 }
 
+// TestAPortIsReservedOnAllAddresses, for a gang that wants the port on all of them and waits for a Pod that has the port of one.
+func TestAPortIsReservedOnAllAddresses(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		portOf := func(address string) podOption {
+			return func(p *schedulertesting.PodWrapper) {
+				p.ContainerPort([]corev1.ContainerPort{{ContainerPort: 8080, HostPort: 8080, HostIP: address, Protocol: corev1.ProtocolTCP}})
+			}
+		}
+		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0"), portOf("127.0.0.1"), plusCores("1")),
+			bornAt(1, makeGroup("first", 1)), makePod("first-0", inGroup("first"), portOf("")))...)
+		w.start()
+		w.eventually("resources are reserved for the first gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.create(bornAt(6, makeGroup("long", 1, runsFor(720_000))))
+		w.create(makePod("long-0", inGroup("long"), portOf("10.0.0.1")))
+		w.condition("long", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	})
+}
+
 // TestWorkThatOverrunsItsEstimateIsPreempted on the nodes of a gang that is due, if the administrator allows that.
 func TestWorkThatOverrunsItsEstimateIsPreempted(t *testing.T) {
 	for args, want := range map[string]bool{`{"backfill":{"preemptOverrun":true}}`: true, `{}`: false} {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package feed plays a workload on a cluster. It creates each job when the job is due, notices when all Pods of the job
-// have nodes, and ends the job when its run time is over. A job that was preempted is created again, and runs from its
-// begin. The cluster and the clock are interfaces.
+// have nodes, and ends the job when its run time is over. If the cluster says that a job was preempted (Evicted), the job
+// is created again and runs from its begin. The cluster and the clock are interfaces.
 package feed
 
 import (

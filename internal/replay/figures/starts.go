@@ -38,7 +38,9 @@ func startsOf(told []workload.Told, jobs []workload.Job, starts []time.Duration)
 	}
 	byJob := make(map[int][]workload.Told)
 	for _, t := range told {
-		byJob[t.Job] = append(byJob[t.Job], t)
+		if t.At < starts[t.Job] { // later ones are about another run of a job that was preempted
+			byJob[t.Job] = append(byJob[t.Job], t)
+		}
 	}
 	s := &Starts{}
 	var slack, first, later []float64

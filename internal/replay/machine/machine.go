@@ -164,7 +164,7 @@ func lastOf(jobs []workload.Job) time.Duration {
 func (p *player) Started(_ context.Context, job int) {
 	now := metav1.Now()
 	for i := range p.jobs[job].Pods {
-		apiserver.Change(p.server, p.namespaceOf(job), podName(job, i), func(pod *corev1.Pod) {
+		apiserver.ChangeAny(p.server, p.namespaceOf(job), podName(job, i), func(pod *corev1.Pod) {
 			pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
 		})
 	}

@@ -74,14 +74,24 @@ func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (
 	return a, nil
 }
 
-// withoutPortsInUse returns a member without the host ports that Pods on the node have. A node counts each port once, so
-// without this, a port would count as free after leave has removed the member.
+// withoutPortsInUse returns a member without the host ports that Pods on the node have. A node counts a port of an address
+// once, so without this, the port would count as free after leave has removed the member.
 func withoutPortsInUse(member *framework.PodInfo, node fwk.NodeInfo) (*framework.PodInfo, error) {
-	isUsed := func(port corev1.ContainerPort) bool {
-		return port.HostPort > 0 && node.GetUsedPorts().CheckConflict(port.HostIP, string(port.Protocol), port.HostPort)
-	}
-	if len(node.GetUsedPorts()) == 0 || len(podclass.HostPorts(member.Pod)) == 0 {
+	used := node.GetUsedPorts()
+	if len(used) == 0 || len(podclass.HostPorts(member.Pod)) == 0 {
 		return member, nil
+	}
+	isUsed := func(port corev1.ContainerPort) bool {
+		own := make(fwk.HostPortInfo) // as the node counts the port
+		own.Add(port.HostIP, string(port.Protocol), port.HostPort)
+		for address, ports := range own {
+			for one := range ports {
+				if _, has := used[address][one]; has {
+					return true
+				}
+			}
+		}
+		return false
 	}
 	pod := member.Pod.DeepCopy()
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -112,7 +112,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	v := &verification{gang: a.gang, cluster: a.cluster, filters: a.filters, until: a.until, found: a.found}
 	tried, verified, unfinished := 0, false, false
 	for plan := range a.plans() {
-		verified = true
+		verified = verified || len(plan.Assignments) > 0
 		name := nameOfPlan(a.found.world, &plan)
 		if a.complete && a.recalled == nil && a.cluster.Tried.gang(a.gang.Group).plans[name] {
 			continue
@@ -140,7 +140,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 			a.cluster.Tried.gang(a.gang.Group).plans[name] = true
 		}
 	}
-	if a.recalled != nil && (verified || countsDevices(a.found.classes) || len(mayHold(a.found.world, a.found.gang)) > 0) {
+	if a.recalled != nil && (verified || countsDevices(a.found.classes) || len(candidates(a.found.world, a.found.gang)) > 0) {
 		// The kept pass does not show for certain that there is no room.
 		a.cluster.Passes.drop(a.recalled)
 		a.recalled, a.filters.rejections = nil, before
@@ -167,9 +167,9 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	return nil, why, nil
 }
 
-// mayHold returns the sets of nodes that may hold a gang. The planner, which does not try all ways to pack, may find no
+// candidates returns the sets of nodes that may hold a gang. The planner, which does not try all ways to pack, may find no
 // plan for some of them.
-func mayHold(world *planner.World, gang *planner.Gang) [][]int {
+func candidates(world *planner.World, gang *planner.Gang) [][]int {
 	return slices.DeleteFunc(planner.Candidates(world, gang), func(nodes []int) bool { return planner.Exceeds(world, gang, nodes) })
 }
 
@@ -181,7 +181,7 @@ func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error
 	for l := len(a.gang.Group.Spec.Topology); l < len(gang.Levels); l++ {
 		gang.Levels[l].Required = false // of members, not of the group
 	}
-	sets := mayHold(a.found.world, &gang)
+	sets := candidates(a.found.world, &gang)
 	if len(sets) == 0 {
 		return false, nil
 	}

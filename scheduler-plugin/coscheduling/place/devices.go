@@ -49,7 +49,10 @@ func roomOfDevices(ctx context.Context, a *attempt, nodes []fwk.NodeInfo) device
 			}
 		}
 		for name, quantity := range class.info.CalculateResource().Resource.GetScalarResources() {
-			if of := manager.DeviceClassResolver().GetDeviceClass(name); of != nil && !isOnNodes(name, nodes) {
+			if of := manager.DeviceClassResolver().GetDeviceClass(name); of != nil {
+				if isOnNodes(name, nodes) {
+					quantity = 0 // a member may take the resource of a node instead
+				}
 				class.devices[of.Name] += quantity
 			}
 		}
@@ -111,7 +114,7 @@ func (r *deviceRoom) request(class *class) []int64 {
 	return request
 }
 
-// countsDevices reports whether a member takes devices.
+// countsDevices reports whether a member takes devices, or may take some.
 func countsDevices(classes []*class) bool {
 	return slices.ContainsFunc(classes, func(class *class) bool { return len(class.devices) > 0 })
 }

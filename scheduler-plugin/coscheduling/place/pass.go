@@ -137,10 +137,12 @@ func (v *classPass) forget(node int) {
 // the last one stands for the rest.
 func (p *pass) reject(of *classPass, node int, said string) {
 	number, known := p.number[said]
-	if !known {
-		if len(p.said) < math.MaxUint16 {
-			p.said = append(p.said, said)
-		}
+	switch {
+	case known:
+	case len(p.said) == math.MaxUint16:
+		number = math.MaxUint16
+	default:
+		p.said = append(p.said, said)
 		number = uint16(len(p.said))
 		p.number[said] = number
 	}

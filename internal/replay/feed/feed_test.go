@@ -60,7 +60,7 @@ func (c *evicting) Create(_ context.Context, job int) {
 	}
 	c.evicted = true
 	go func() {
-		time.Sleep(30 * time.Minute)
+		<-c.After(30 * time.Minute)
 		for range c.jobs[job].Pods {
 			c.feed.Evicted(job)
 		}

@@ -209,7 +209,7 @@ func passOf(a *attempt, nodes []fwk.NodeInfo, resources resources, levels []plan
 		key.WriteString(class.key)
 		key.WriteByte('\n')
 	}
-	// They also depend on which resources the nodes have and for which a DeviceClass stands.
+	// The same classes have other resources once a DeviceClass stands for one of them, or a node has it.
 	for _, name := range resources.names {
 		key.WriteString(name)
 		key.WriteByte('\n')

@@ -67,7 +67,7 @@ func DumpOf(t *Gangs) (Dump, error) {
 
 // miscounted returns the name of a gang's count that differs from the sum of its members, "" if all counts are right.
 func miscounted(g *gang) string {
-	recount := newGang(g.key, g.rules, g.groupless)
+	recount := newGang(g.key, g.rules, make(map[dialect.Key]*gang), g.groupless)
 	for _, m := range g.members {
 		recount.count(m, 1)
 	}
@@ -77,6 +77,9 @@ func miscounted(g *gang) string {
 		if tally.got.Total != tally.want.Total || !includes(tally.got.Roles, tally.want.Roles) || !includes(tally.want.Roles, tally.got.Roles) {
 			return fmt.Sprintf("counts %+v, its members are %+v", tally.got, tally.want)
 		}
+	}
+	if (g.withPlaced[g.key] == g) != (g.placed.Total > 0) {
+		return fmt.Sprintf("has %d placed members, and counts as a gang with placed members: %t", g.placed.Total, g.withPlaced[g.key] == g)
 	}
 	if g.strangers != recount.strangers || !maps.Equal(g.priorities, recount.priorities) || !maps.Equal(g.ended, recount.ended) {
 		return fmt.Sprintf("counts %d strangers and the priorities %v and %v, there are %d, %v and %v",

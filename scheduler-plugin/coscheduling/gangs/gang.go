@@ -43,6 +43,8 @@ type gang struct {
 	members map[types.UID]*member
 
 	waiting, placed, bound podgroup.Tally
+	// withPlaced is Gangs.withPlaced: the gang is in it while a member is placed.
+	withPlaced map[dialect.Key]*gang
 	// priorities counts, by priority, the members that wait, or are placed and have not ended.
 	priorities map[int32]int
 	// ended counts the members of each priority that have succeeded.
@@ -81,8 +83,8 @@ type gang struct {
 	staging          staging
 }
 
-func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
-	return &gang{key: key, rules: rules, groupless: now, seen: now, members: make(map[types.UID]*member), priorities: make(map[int32]int), ended: make(map[int32]int), minima: make(map[int32]int)}
+func newGang(key dialect.Key, rules *Rules, withPlaced map[dialect.Key]*gang, now time.Time) *gang {
+	return &gang{key: key, rules: rules, groupless: now, seen: now, withPlaced: withPlaced, members: make(map[types.UID]*member), priorities: make(map[int32]int), ended: make(map[int32]int), minima: make(map[int32]int)}
 }
 
 // isLoose reports whether the members are ordinary Pods, which kube-scheduler places.
@@ -151,7 +153,11 @@ func (g *gang) count(m *member, sign int32) {
 	case memberWaiting:
 		g.waiting.Add(g.key.RoleOf(m.pod), sign)
 	case memberPlaced:
-		g.placed.Add(g.key.RoleOf(m.pod), sign)
+		if g.placed.Add(g.key.RoleOf(m.pod), sign); g.placed.Total > 0 {
+			g.withPlaced[g.key] = g
+		} else {
+			delete(g.withPlaced, g.key)
+		}
 		if g.takes != nil && sign > 0 {
 			g.takes.Add(provision.OfPod(m.pod))
 		} else if g.takes != nil {

@@ -30,6 +30,8 @@ type Gangs struct {
 
 	mu    sync.RWMutex
 	gangs map[dialect.Key]*gang
+	// withPlaced has the gangs with placed members. There may be many more that wait.
+	withPlaced map[dialect.Key]*gang
 	// named has the gang in which each Pod is recorded. The Pod may name another gang now, because a PodGroup API was
 	// turned on, or an owner has changed.
 	named map[types.UID]dialect.Key
@@ -49,7 +51,7 @@ type Gangs struct {
 
 // New returns Gangs without any gang.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, due: due{stirred: make(chan struct{}, 1)}, gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[source]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
+	return &Gangs{config: config, due: due{stirred: make(chan struct{}, 1)}, gangs: make(map[dialect.Key]*gang), withPlaced: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[source]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
 }
 
 // incompleteReportDelay is how long the Reporter waits before it reports missing members. The members may be about to
@@ -269,7 +271,7 @@ func (t *Gangs) KeepsOut(pod *corev1.Pod) bool {
 func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
-		g = newGang(key, &t.config.Rules, t.config.Now())
+		g = newGang(key, &t.config.Rules, t.withPlaced, t.config.Now())
 		g.unseen = isUnseen(t, key)
 		t.gangs[key] = g
 	}

@@ -250,8 +250,8 @@ func (r Reader) Standings() map[dialect.Key]*Standing {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	all := make(map[dialect.Key]*Standing)
-	for key, g := range t.gangs {
-		if g.group == nil || g.placed.Total == 0 {
+	for key, g := range t.withPlaced {
+		if g.group == nil {
 			continue
 		}
 		one := &Standing{Group: lastHeld(g), Rank: g.worth(), Placed: g.placed.Plus(podgroup.Tally{}), GoesWhole: g.goesWhole()}
@@ -271,8 +271,8 @@ func (r Reader) LowestPlaced() int32 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	lowest := int32(math.MaxInt32)
-	for _, g := range t.gangs {
-		if g.group != nil && g.placed.Total > 0 {
+	for _, g := range t.withPlaced {
+		if g.group != nil {
 			lowest = min(lowest, g.worth().Priority)
 		}
 	}

@@ -94,6 +94,60 @@ func TestShortWorkPassesALargeGang(t *testing.T) {
 	})
 }
 
+// TestAReservationMovesToWhereThereIsRoomEarlier: the large gang is to have a node where work ends in ten hours, half of which is free.
+// Then a full node comes. If the gang is to have that node, a long gang may use the free half.
+func TestAReservationMovesToWhereThereIsRoomEarlier(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ends  int32 // the work on the new node, in seconds
+		taint bool
+		moves bool
+	}{
+		"the gang moves to a node that is free earlier":      {ends: 3600, moves: true},
+		"it stays where it is as early":                      {ends: 36_000},
+		"it stays if its members don't tolerate the new one": {ends: 3600, taint: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("half", 1, 2), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode),
+					makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("half-0")),
+					bornAt(5, makeGroup("long", 1, runsFor(72_000))), makePod("long-0", inGroup("long")))...)
+				w.start()
+				w.condition("long", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				w.create(makeGroup("two", 1, runsFor(tc.ends)))
+				w.create(makePod("two-0", inGroup("two"), onNode("full-0"), wholeNode))
+				node := makeNodes("full", 1, 2)[0].(*corev1.Node)
+				if tc.taint {
+					node.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+				}
+				w.create(node)
+				time.Sleep(5 * time.Minute)
+				if moved := w.placed("long") == 1; moved != tc.moves {
+					t.Errorf("the long gang got the free half: %t, want %t", moved, tc.moves)
+				}
+			})
+		})
+	}
+}
+
+// TestAReservationGrowsWithItsGang: a gang of one member has a node reserved, and then needs two members.
+func TestAReservationGrowsWithItsGang(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode),
+			makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0")),
+			makeGroup("two", 1, runsFor(72_000)), makePod("two-0", inGroup("two"), onNode("node-1")))...)
+		w.start()
+		reserved := func(node string) bool {
+			of := w.engine().room.Of(gangNamed("big"))
+			return of != nil && of.IsOn(node)
+		}
+		w.eventually("the node that is free earlier is reserved", func() bool { return reserved("node-0") && !reserved("node-1") })
+		w.create(makePod("big-1", inGroup("big"), wholeNode))
+		w.eventually("the member is known", func() bool { return w.known("big").Waiting.Total == 2 })
+		w.changeGroup("big", func(group *schedulingv1alpha1.PodGroup) { group.Spec.MinMember = 2 })
+		w.eventually("both nodes are reserved", func() bool { return reserved("node-0") && reserved("node-1") })
+	})
+}
+
 // TestAGangBehindIsNotToldWhenAReservationEnds: the reservation for a gang ahead lasts until that gang is placed, and when
 // that will be changes with each Pod that ends. A message with that time would be written again for each waiting gang.
 func TestAGangBehindIsNotToldWhenAReservationEnds(t *testing.T) {

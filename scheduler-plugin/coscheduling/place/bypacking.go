@@ -7,42 +7,68 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// byPacking searches for the Pods that end by themselves and for which the gang has to wait. It uses what the plugins
-// said of the nodes while these Pods still run, and removes only the Pods that it chooses from the snapshot, so it is
-// cheaper than search. It finds nothing if the plugins would say something else without these Pods; the caller then
-// uses search. empty is the world without these Pods.
-func byPacking(ctx context.Context, s *seeker, pool *pool, empty *planner.World, until deadline) (found *space, err error) {
-	if len(pool.Units) == 0 {
+// packing is a search for the Pods that end by themselves and for which the gang has to wait. It uses what the plugins
+// said of the nodes while these Pods still run, so it is cheaper than seeker.search.
+type packing struct {
+	*seeker
+	pool *pool
+	// choices are the Pods that have to end, one choice for each domain, the best first.
+	choices []victims.Choice
+}
+
+// newPacking searches among the Pods of a pool. empty is the world without these Pods.
+func newPacking(s *seeker, pool *pool, empty *planner.World, until deadline) *packing {
+	p := &packing{seeker: s, pool: pool}
+	if len(pool.Units) > 0 {
+		p.choices = victims.Search(empty, s.found.gang, pool.requests(s.found.classes, empty), pool.Units, until.share(2).isOver)
+	}
+	return p
+}
+
+// isBetterThan reports whether it is worthwhile to ask the plugins about the choices, because they may be better than
+// the gang's reservation.
+func (p *packing) isBetterThan(has *room.Reservation) bool {
+	if len(p.choices) == 0 {
+		return true
+	}
+	var from time.Time
+	if best := p.choices[0]; best.Ends != victims.Never {
+		from = p.pool.Now.Add(best.Ends)
+	}
+	return has.IsWorseThan(from, len(p.choices[0].Pods), p.pool.Now)
+}
+
+// verify returns the first choice that the plugins accept. It removes only the Pods of that choice from the snapshot.
+// It finds nothing if the plugins would say something else without these Pods; the caller then uses seeker.search.
+func (p *packing) verify(ctx context.Context, until deadline) (found *space, err error) {
+	if len(p.choices) == 0 {
 		return nil, nil
 	}
-	pods := pool.requests(s.found.classes, empty)
-	choices := victims.Search(empty, s.found.gang, pods, pool.Units, until.share(2).isOver)
-	if len(choices) == 0 {
-		return nil, nil
-	}
-	cluster := *s.cluster
-	cluster.Snapshot = kube.InPlace(s.cluster.Snapshot, pool.infos, pool.leaving)
+	cluster := *p.cluster
+	cluster.Snapshot = kube.InPlace(p.cluster.Snapshot, p.pool.infos, p.pool.leaving)
 	restore, err := tryOn(cluster.Snapshot)
 	if err != nil {
 		return nil, err
 	}
 	defer restore(&err)
-	t := newTrial(s.gang, &cluster, pool, until)
-	t.gone = make([]bool, len(pool.infos))
-	for _, leaving := range pool.leaving {
+	t := newTrial(p.gang, &cluster, p.pool, until)
+	t.gone = make([]bool, len(p.pool.infos))
+	for _, leaving := range p.pool.leaving {
 		if err := cluster.Snapshot.RemovePod(klog.FromContext(ctx), leaving.GetPod(), leaving.GetPod().Spec.NodeName); err != nil {
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
 		}
 	}
-	if t.firstThatHolds(ctx, choices) < 0 || t.err != nil {
+	if t.firstThatHolds(ctx, p.choices) < 0 || t.err != nil {
 		if errors.Is(t.err, errOverdue) {
 			return nil, nil
 		}

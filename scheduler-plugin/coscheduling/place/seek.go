@@ -141,32 +141,40 @@ const brokenPatience = 5 * time.Minute
 
 // reserveInTime returns the gang's reservation in time from now on, nil for none.
 func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
-	found, pool, err := s.findInTime(ctx)
+	until := s.nextDeadline()
+	if err := s.look(ctx); err != nil {
+		return nil, err
+	}
+	pool, now, gang := s.sight.ending(s.cluster.Estimates), s.cluster.Now(), room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}
+	own := s.cluster.Own
+	if own != nil && own.Reason != room.InTime {
+		own = nil
+	}
+	var reserved *room.Reservation
+	if own != nil {
+		ends, err := s.endsOn(pool, sets.New(own.Nodes()...))
+		if err != nil {
+			return nil, err
+		}
+		reserved = own.Renewed(gang, ends, s.cluster.Snapshot, now)
+	}
+	found, err := s.findInTime(ctx, pool, reserved, until)
 	if err != nil {
 		return nil, err
 	}
-	own, on := s.cluster.Own, sets.New[string]()
-	if own != nil && own.Reason == room.InTime {
-		on.Insert(own.Nodes()...)
-	} else {
-		own = nil
-	}
 	if found != nil {
+		on := sets.New[string]()
 		for _, place := range found.places {
 			on.Insert(place.Pod.Spec.NodeName)
 		}
+		ends, err := s.endsOn(pool, on)
+		if err != nil {
+			return nil, err
+		}
+		reserved = room.Better(reserved, room.NewInTime(gang, found.places, ends, s.cluster.Snapshot, now), now)
 	}
-	ends, err := s.endsOn(pool, on)
-	if err != nil {
-		return nil, err
-	}
-	now := s.cluster.Now()
-	var reserved *room.Reservation
-	if found != nil {
-		reserved = room.NewInTime(room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}, found.places, ends, s.cluster.Snapshot, now)
-	}
-	if own != nil {
-		reserved = own.Renewed(reserved, ends, s.cluster.Snapshot, now)
+	if reserved != nil && own != nil {
+		reserved.Continue(own, s.cluster.Snapshot, now)
 	}
 	return reserved, nil
 }
@@ -240,37 +248,50 @@ func (s *seeker) nextDeadline() deadline {
 }
 
 // findInTime searches as findSpace does, among the Pods that end by themselves, for the earliest time at which the
-// gang's minimum has room. It also returns all of these Pods, and the Pods that are ending already.
-func (s *seeker) findInTime(ctx context.Context) (found *space, all *pool, err error) {
-	until := s.nextDeadline()
-	if err = s.look(ctx); err != nil {
-		return nil, nil, err
+// gang's minimum has room. `has` is the gang's present reservation, nil if it has none. If packing shows no place that is
+// better, findInTime returns nil without asking the plugins.
+func (s *seeker) findInTime(ctx context.Context, pool *pool, has *room.Reservation, until deadline) (found *space, err error) {
+	if has != nil && !has.Takes.Equal(s.takes()) {
+		has = nil // the gang asks for other amounts now
 	}
-	all = s.sight.ending(s.cluster.Estimates)
-	if found, err = s.findByPacking(ctx, all, until); found != nil || err != nil {
-		return found, all, err
+	found, over, err := s.findByPacking(ctx, pool, has, until)
+	for n := soonest; !over && err == nil; n *= 8 {
+		found, err = s.search(ctx, pool.first(n, nil), until, true)
+		over = found != nil || n >= len(pool.soon)
 	}
-	for n := soonest; ; n *= 8 {
-		found, err = s.search(ctx, all.first(n, nil), until, true)
-		if found != nil || err != nil || n >= len(all.soon) {
-			return found, all, err
+	return found, err
+}
+
+// takes returns what all waiting members together take.
+func (s *seeker) takes() provision.Amounts {
+	takes := make(provision.Amounts)
+	for _, class := range s.found.classes {
+		for range class.members {
+			takes.Add(room.TakesOf(class.info))
 		}
 	}
+	return takes
 }
 
 // findByPacking searches by packing among the Pods that end first: as many as have to end until the gang fits, at least
 // soonest, and more if the plugins reject the choices. Only nodes that have room for a member when these Pods have
-// ended can help, which are few if the Pods are many.
-func (s *seeker) findByPacking(ctx context.Context, pool *pool, until deadline) (found *space, err error) {
+// ended can help, which are few if the Pods are many. `over` reports that no further search is needed: a place is
+// found, or none is better than `has`.
+func (s *seeker) findByPacking(ctx context.Context, pool *pool, has *room.Reservation, until deadline) (found *space, over bool, err error) {
 	shadow := newShadow(s.found, pool)
 	shortest, fits := shadow.shortest()
-	for n := max(soonest, shortest); fits && n < 8*len(pool.soon); n *= 8 {
+	for n := max(soonest, shortest); fits && !over; n *= 8 {
 		shadow.advance(n)
-		if found, err = byPacking(ctx, s, pool.first(n, shadow.holds), shadow.world, until); found != nil || err != nil {
-			return found, err
+		packing := newPacking(s, pool.first(n, shadow.holds), shadow.world, until)
+		if has != nil && !packing.isBetterThan(has) {
+			return nil, true, nil
 		}
+		if found, err = packing.verify(ctx, until); found != nil || err != nil {
+			return found, true, err
+		}
+		over = n >= len(pool.soon)
 	}
-	return nil, nil
+	return nil, false, nil
 }
 
 // soonest is how many of the Pods that end by themselves are searched first, at least.

@@ -110,12 +110,9 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// Renewed returns the reservation that replaces r, with the ends of Pods as they are known now. The new reservation is
-// on r's nodes, unless `other` is better: fewer Pods have to end by the same time, or the gang has its room earlier by at
-// least a minute and at least a tenth of the time left. `other` is nil if no other place is known. If the gang has no
-// place on r's nodes any more, the result is `other`.
-func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now time.Time) *Reservation {
-	stays := NewInTime(r.Gang, r.Members, ends, nodes, now)
+// Renewed returns r with the ends of Pods as they are known now, or nil if the gang has no place on r's nodes any more.
+func (r *Reservation) Renewed(gang Gang, ends Ends, nodes Nodes, now time.Time) *Reservation {
+	stays := NewInTime(gang, r.Members, ends, nodes, now)
 	if stays != nil && r.From.IsZero() {
 		// The gang keeps waiting for the same work, rather than take the room of a service's Pod that is being
 		// replaced.
@@ -125,20 +122,26 @@ func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now ti
 			}
 		}
 	}
-	next := other
-	if stays != nil && (other == nil || other.Takes.Equal(stays.Takes) && !other.isBetterThan(stays, now)) {
-		next = stays
+	return stays
+}
+
+// Better returns the reservation that a gang gets: `stays` is on the nodes of the gang's earlier reservation, and `other`
+// is on other nodes. Either may be nil. The result is `other` only if that is worthwhile, or if the gang asks for other
+// amounts than before.
+func Better(stays, other *Reservation, now time.Time) *Reservation {
+	if stays != nil && (other == nil || other.Takes.Equal(stays.Takes) && !stays.IsWorseThan(other.From, other.left, now)) {
+		return stays
 	}
-	if next != nil {
-		next.begun, next.held = r.begun, r.held
-		if !r.hasGap() {
-			next.held = times.Sum(r.held, r.idle(nodes, now))
-		}
-		if other != nil {
-			next.Gang = other.Gang
-		}
+	return other
+}
+
+// Continue makes r the continuation of the gang's earlier reservation. The time for which room was idle for the gang
+// counts from the first reservation on.
+func (r *Reservation) Continue(before *Reservation, nodes Nodes, now time.Time) {
+	r.begun, r.held = before.begun, before.held
+	if !before.hasGap() {
+		r.held = times.Sum(before.held, before.idle(nodes, now))
 	}
-	return next
 }
 
 // isLaterThan reports whether the gang needs its room so much later than announced that others have to be woken: by at
@@ -155,18 +158,20 @@ func (r *Reservation) isLaterThan(announced time.Time) bool {
 	}
 }
 
-// isBetterThan reports whether moving from another place to this one is worthwhile. Stated ends are mostly too late, so a
-// place for which fewer Pods have to end is better, even if it is to be free at the same time.
-func (r *Reservation) isBetterThan(old *Reservation, now time.Time) bool {
+// IsWorseThan reports whether it is worthwhile to move from r to a place that is free at the time `from` (zero:
+// unknown), after the end of `left` Pods. It is if fewer Pods have to end by the same time, or if the gang has its room
+// earlier by at least a minute and at least a tenth of the time left. Stated ends are mostly too late, so a place for
+// which fewer Pods have to end is better, even if it is to be free at the same time.
+func (r *Reservation) IsWorseThan(from time.Time, left int, now time.Time) bool {
 	switch {
-	case r.From.IsZero() && old.From.IsZero():
-		return r.left < old.left-old.left/10
-	case r.From.IsZero() || old.From.IsZero():
-		return old.From.IsZero()
-	case !r.From.After(old.From) && r.left < old.left:
+	case from.IsZero() && r.From.IsZero():
+		return left < r.left-r.left/10
+	case from.IsZero() || r.From.IsZero():
+		return r.From.IsZero()
+	case !from.After(r.From) && left < r.left:
 		return true
 	}
-	return r.From.Add(max(time.Minute, old.From.Sub(now)/10)).Before(old.From)
+	return from.Add(max(time.Minute, r.From.Sub(now)/10)).Before(r.From)
 }
 
 // idle returns how long the gang's room was idle since the gang's last cycle, as a sum over the members.

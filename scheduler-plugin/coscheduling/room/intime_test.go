@@ -158,12 +158,19 @@ func TestAReservationMovesOnlyToABetterPlace(t *testing.T) {
 				delete(nodes, "a")
 			}
 			other := NewInTime(gang("gang", 0, 0), members("b"), ends, nodes, noon)
-			got := own.Renewed(other, ends, nodes, noon)
+			got := Better(own.Renewed(own.Gang, ends, nodes, noon), other, noon)
 			if got == nil != (tc.want == "") || got != nil && !got.IsOn(tc.want) {
 				t.Errorf("it is %+v, want one on %q", got, tc.want)
 			}
 		})
 	}
+}
+
+// renewed is a reservation of which the gang has had another cycle.
+func renewed(r *Reservation, ends Ends, nodes Nodes, now time.Time) *Reservation {
+	stays := r.Renewed(r.Gang, ends, nodes, now)
+	stays.Continue(r, nodes, now)
+	return stays
 }
 
 // TestAReservationKeepsNoMoreIdleThanItsGangWillUse, or than it has waited: two members have their room on a node of which one half is
@@ -184,7 +191,7 @@ func TestAReservationKeepsNoMoreIdleThanItsGangWillUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), someTime(job), nodes, noon)
 			for minute := 1; minute <= 50; minute++ {
-				r = r.Renewed(nil, someTime(job), nodes, noon.Add(time.Duration(minute)*time.Minute))
+				r = renewed(r, someTime(job), nodes, noon.Add(time.Duration(minute)*time.Minute))
 				if may := r.MayHold(tc.runs, noon.Add(-tc.waited)); may != (minute <= tc.most) {
 					t.Fatalf("after %d min it may hold its room for longer: %t", minute, may)
 				}
@@ -203,15 +210,15 @@ func TestAReservationThatOthersMayUseUntilAKnownTimeIsKept(t *testing.T) {
 	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), inAnHour(now), nodes, now)
 	for range 1000 {
 		now = now.Add(time.Minute)
-		if r = r.Renewed(nil, inAnHour(now), nodes, now); !r.MayHold(time.Minute, noon) {
+		if r = renewed(r, inAnHour(now), nodes, now); !r.MayHold(time.Minute, noon) {
 			t.Fatalf("after %v the gang may not hold its room for longer", now.Sub(noon))
 		}
 	}
 	// When nobody knows any more when the job ends, the nodes may be idle for ten minutes.
-	r = r.Renewed(nil, someTime(job), nodes, now)
+	r = renewed(r, someTime(job), nodes, now)
 	for range 11 {
 		now = now.Add(2 * time.Minute)
-		r = r.Renewed(nil, someTime(job), nodes, now)
+		r = renewed(r, someTime(job), nodes, now)
 	}
 	if r.MayHold(time.Minute, noon) {
 		t.Errorf("the gang may still hold its room")

@@ -25,10 +25,12 @@ type Choice struct {
 	// Pods are the Pods to take, as indexes in ascending order.
 	Pods []int
 
+	// Ends is the time that is left until the end of the unit that ends last, Never if that is unknown.
+	Ends time.Duration
+
 	violations int
-	young      int           // units that have not run for long enough
-	ends       time.Duration // the end of the unit that ends last
-	highest    int64         // highest priority; below all others if nothing is taken
+	young      int   // units that have not run for long enough
+	highest    int64 // highest priority; below all others if nothing is taken
 	lost       time.Duration
 }
 
@@ -39,7 +41,7 @@ func (c *Choice) compare(other *Choice) int {
 	return cmp.Or(
 		cmp.Compare(c.violations, other.violations),
 		cmp.Compare(c.young, other.young),
-		cmp.Compare(c.ends, other.ends),
+		cmp.Compare(c.Ends, other.Ends),
 		cmp.Compare(c.highest, other.highest),
 		cmp.Compare(c.lost, other.lost),
 		cmp.Compare(len(c.Pods), len(other.Pods)),
@@ -121,7 +123,7 @@ func (s *domainSearch) search() (Choice, bool) {
 		left := len(s.trim(unit))
 		choice.violations += min(unit.Violations, left)
 		choice.young += oneIf(unit.Young)
-		choice.ends = max(choice.ends, unit.Ends)
+		choice.Ends = max(choice.Ends, unit.Ends)
 		choice.highest = max(choice.highest, int64(unit.Priority))
 	}
 	for _, u := range chosen {

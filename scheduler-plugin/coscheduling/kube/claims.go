@@ -19,10 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
-	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	schedulerutil "k8s.io/kubernetes/pkg/scheduler/util"
 )
 
 // If a scheduler dies between the allocation of a ResourceClaim and the binding of its Pod, or if the binding fails,
@@ -36,7 +34,7 @@ import (
 // no Pod with a node names it. The Pods in `waiting` are of one namespace and have this profile.
 func Leftovers(s *Scheduler, profile framework.Framework, waiting []*corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
 	manager := profile.SharedDRAManager()
-	if manager == nil || !slices.ContainsFunc(waiting, mayHaveClaims) {
+	if manager == nil {
 		return nil, nil
 	}
 	uids := sets.New[types.UID]()
@@ -52,9 +50,6 @@ func Leftovers(s *Scheduler, profile framework.Framework, waiting []*corev1.Pod)
 		}
 	}
 	for _, pod := range waiting {
-		if !wantsExtendedResources(pod) {
-			continue
-		}
 		made, err := claimsMadeFor(profile, pod)
 		if err != nil {
 			return nil, err
@@ -174,12 +169,6 @@ func hasNode(s *Scheduler, pod *corev1.Pod) bool {
 	return err == nil
 }
 
-// mayHaveClaims reports whether a Pod may have ResourceClaims, either in its spec or created for its extended
-// resources.
-func mayHaveClaims(pod *corev1.Pod) bool {
-	return len(pod.Spec.ResourceClaims) > 0 || wantsExtendedResources(pod)
-}
-
 // claimNames returns the names of the claims in a Pod's spec. It leaves out claims that have not been created from
 // their template yet.
 func claimNames(pod *corev1.Pod) []string {
@@ -202,16 +191,6 @@ func isAllocatedFor(claim *resourcev1.ResourceClaim, pods sets.Set[types.UID]) b
 // DynamicResources frees such a claim as soon as it has no use for it.
 func isForExtendedResources(claim *resourcev1.ResourceClaim) bool {
 	return claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true"
-}
-
-// wantsExtendedResources reports whether a Pod requests resources that a DeviceClass may provide.
-func wantsExtendedResources(pod *corev1.Pod) bool {
-	for name := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
-		if schedulerutil.IsDRAExtendedResourceName(name) {
-			return true
-		}
-	}
-	return false
 }
 
 // FreeClaim frees the devices of a leftover claim, and reports whether it did. If the claim has been deleted or has

@@ -290,9 +290,6 @@ func askAnew(ctx context.Context, p *Placement, claims claimPlugin, state *frame
 // extendedByDevices returns the extended resources that a Pod requests and that DeviceClasses provide. Each time that
 // DynamicResources looks at the Pod, it chooses devices for these.
 func extendedByDevices(profile framework.Framework, pod *corev1.Pod) []string {
-	if !wantsExtendedResources(pod) {
-		return nil
-	}
 	var names []string
 	for name := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
 		if schedulerutil.IsDRAExtendedResourceName(name) && profile.SharedDRAManager().DeviceClassResolver().GetDeviceClass(name) != nil {

@@ -298,6 +298,21 @@ func (w *world) victims() []string {
 	return slices.Compact(victims)
 }
 
+// changeNode changes a node.
+func (w *world) changeNode(name string, change func(*corev1.Node)) {
+	w.t.Helper()
+	nodes := w.kube.CoreV1().Nodes()
+	node, err := nodes.Get(w.t.Context(), name, metav1.GetOptions{})
+	if err == nil {
+		node = node.DeepCopy()
+		change(node)
+		_, err = nodes.Update(w.t.Context(), node, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) deletePod(name string) {
 	w.t.Helper()
 	if err := w.kube.CoreV1().Pods(testNamespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {

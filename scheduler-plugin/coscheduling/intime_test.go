@@ -17,6 +17,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // TestManySmallGangsDoNotStarveABigOne: small gangs keep coming for the room that
@@ -136,17 +137,171 @@ func TestAReservationGrowsWithItsGang(t *testing.T) {
 			makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0")),
 			makeGroup("two", 1, runsFor(72_000)), makePod("two-0", inGroup("two"), onNode("node-1")))...)
 		w.start()
-		reserved := func(node string) bool {
-			of := w.engine().room.Of(gangNamed("big"))
-			return of != nil && of.IsOn(node)
-		}
-		w.eventually("the node that is free earlier is reserved", func() bool { return reserved("node-0") && !reserved("node-1") })
+		w.eventually("the node that is free earlier is reserved", func() bool { return w.reserved("big") != nil && !w.reserved("big").IsOn("node-1") })
 		w.create(makePod("big-1", inGroup("big"), wholeNode))
 		w.eventually("the member is known", func() bool { return w.known("big").Waiting.Total == 2 })
 		w.changeGroup("big", func(group *schedulingv1alpha1.PodGroup) { group.Spec.MinMember = 2 })
-		w.eventually("both nodes are reserved", func() bool { return reserved("node-0") && reserved("node-1") })
+		w.eventually("both nodes are reserved", func() bool { return w.reserved("big").IsOn("node-0") && w.reserved("big").IsOn("node-1") })
 	})
 }
+
+// TestTheFirstGangIsFirstWhereWorkEndsEarly: it is to have two nodes in an hour and a third one in two hours. Work on another node
+// ends early. A gang behind waits for a node, too, and would keep it for 20 hours.
+func TestTheFirstGangIsFirstWhereWorkEndsEarly(t *testing.T) {
+	for name, full := range map[string]int{"alone": 0, "beside 600 other Pods": 6} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				others := all(makeNodes("full", full, 100), makeGroup("others", 1, runsFor(72_000)))
+				for i := range 100 * full {
+					others = append(others, makePod(fmt.Sprintf("others-%d", i), inGroup("others"), onNode(fmt.Sprintf("full-%d", i/100)), startedAgo(0)))
+				}
+				w := newWorld(t, all(others, makeNodes("node", 4, 2), bornAt(1, makeGroup("big", 3, runsFor(3600))), makeMembers("big", 3, wholeNode),
+					makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)),
+					makeGroup("two", 1, runsFor(3600)), makePod("two-0", inGroup("two"), onNode("node-1"), startedAgo(0)),
+					makeGroup("three", 1, runsFor(7200)), makePod("three-0", inGroup("three"), onNode("node-2"), startedAgo(0)),
+					makeGroup("four", 1, runsFor(36_000)), makePod("four-0", inGroup("four"), onNode("node-3"), startedAgo(0)),
+					bornAt(5, makeGroup("long", 1, runsFor(72_000))), makePod("long-0", inGroup("long"), wholeNode))...)
+				w.start()
+				w.condition("long", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				time.Sleep(10 * time.Second)
+				w.deletePod("four-0")
+				time.Sleep(2 * time.Minute)
+				if w.placed("long") == 1 {
+					t.Error("the long gang has the node that became free")
+				}
+			})
+		})
+	}
+}
+
+// TestAGangWaitsWhereAPodIsInItsWay: the Pod that is in the gang's way on node-0 ends in an hour. On node-1 work ends in ten hours.
+func TestAGangWaitsWhereAPodIsInItsWay(t *testing.T) {
+	for name, wants := range map[string]podOption{
+		"because it has the gang's host port": func(p *schedulertesting.PodWrapper) { p.HostPort(8080) },
+		"because neither may be beside the other": func(p *schedulertesting.PodWrapper) {
+			p.Label("app", "trainer")
+			p.PodAntiAffinityExists("app", corev1.LabelHostname, schedulertesting.PodAntiAffinityWithRequiredReq)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 4), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode, wants),
+					makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), wants),
+					makeGroup("two", 1, runsFor(36_000)), makePod("two-0", inGroup("two"), onNode("node-1"), plusCores("3")))...)
+				w.start()
+				w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+				if !w.reserved("big").IsOn("node-0") {
+					t.Error("the gang is to wait for ten hours")
+				}
+			})
+		})
+	}
+}
+
+// TestAReservationMovesToAPortThatIsFreeEarlier: it is for in ten hours. Then a node comes with a Pod that has the gang's host port
+// and ends in an hour.
+func TestAReservationMovesToAPortThatIsFreeEarlier(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		port := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }
+		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode, port),
+			makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)))...)
+		w.start()
+		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+		w.create(makeGroup("two", 1, runsFor(3600)))
+		w.create(makePod("two-0", inGroup("two"), onNode("late-0"), startedAgo(0), port, wholeNode))
+		w.create(makeNodes("late", 1, 2)[0])
+		time.Sleep(5 * time.Minute)
+		if !w.reserved("big").IsOn("late-0") {
+			t.Error("the gang is still to wait for ten hours")
+		}
+	})
+}
+
+// TestAGangWaitsForTheRackThatIsFreeFirst: in rack r0 there is room in less than eight hours, though not the way in which it is packed
+// first. Nobody knows when there is room in rack r1.
+func TestAGangWaitsForTheRackThatIsFreeFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		objects := all(makeNodes("n0", 1, 4, "rack=r0"), makeNodes("n1", 1, 4, "rack=r1"), makeNodes("n2", 1, 4, "rack=r0"), makeNodes("n3", 1, 4, "rack=r1"), makeNodes("n4", 1, 4, "rack=r0"),
+			bornAt(1, makeGroup("big", 3, runsFor(3600), inOneRack)),
+			makePod("big-0", inGroup("big"), plusCores("3")), makePod("big-1", inGroup("big"), plusCores("1")),
+			makePod("big-2", inGroup("big"), plusCores("3")), makePod("big-3", inGroup("big"), plusCores("1")))
+		for i, job := range []struct {
+			node string
+			ends int32 // in seconds; 0: unknown
+			two  bool  // it takes two cores
+		}{
+			{"n0-0", 14214, false}, {"n0-0", 27358, true}, {"n0-0", 17814, false},
+			{"n1-0", 34133, true}, {"n1-0", 14844, false},
+			{"n2-0", 0, false}, {"n2-0", 21893, true}, {"n2-0", 9806, false},
+			{"n3-0", 0, false}, {"n3-0", 10907, true},
+			{"n4-0", 26442, true}, {"n4-0", 9605, false}, {"n4-0", 23691, false},
+		} {
+			name := fmt.Sprintf("job%d", i)
+			group, options := makeGroup(name, 1), []podOption{inGroup(name), onNode(job.node), startedAgo(0)}
+			if job.ends > 0 {
+				group = makeGroup(name, 1, runsFor(job.ends))
+			}
+			if job.two {
+				options = append(options, plusCores("1"))
+			}
+			objects = append(objects, group, makePod(name+"-0", options...))
+		}
+		w := newWorld(t, objects...)
+		w.start()
+		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+		if w.reserved("big").From.IsZero() {
+			t.Error("nobody knows when the gang has its room")
+		}
+	})
+}
+
+// TestNothingIsReservedWhereTheGangMayNotRun: a gang has a node reserved, and then it may not run there any more. Another node is free
+// an hour later.
+func TestNothingIsReservedWhereTheGangMayNotRun(t *testing.T) {
+	selects := func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{"pool": "a"}) }
+	for name, change := range map[string]func(*corev1.Node){
+		"because the node got a taint": func(node *corev1.Node) {
+			node.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+		},
+		"because the node lost a label": func(node *corev1.Node) { node.Labels["pool"] = "b" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 2, "pool=a"), bornAt(1, makeGroup("big", 1, runsFor(36_000))), makeMembers("big", 1, wholeNode, selects),
+					makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0")),
+					makeGroup("two", 1, runsFor(7200)), makePod("two-0", inGroup("two"), onNode("node-1")))...)
+				w.start()
+				w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("node-0") })
+				w.changeNode("node-0", change)
+				w.eventually("resources are reserved on the other node", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("node-1") })
+				w.changeNode("node-1", change)
+				w.eventually("nothing is reserved", func() bool { return w.reserved("big") == nil })
+			})
+		})
+	}
+}
+
+// TestAReservationFollowsTheTopology of its group, which asks for one rack only later.
+func TestAReservationFollowsTheTopology(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("a", 2, 2, "rack=a"), makeNodes("b", 1, 2, "rack=b"), bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, wholeNode),
+			makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("a-0"), startedAgo(0)),
+			makeGroup("two", 1, runsFor(7200)), makePod("two-0", inGroup("two"), onNode("a-1"), startedAgo(0)),
+			makeGroup("three", 1, runsFor(3600)), makePod("three-0", inGroup("three"), onNode("b-0"), startedAgo(0)))...)
+		w.start()
+		w.eventually("resources are reserved in both racks", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("b-0") })
+		w.changeGroup("big", func(group *schedulingv1alpha1.PodGroup) { inOneRack(&group.Spec) })
+		w.eventually("resources are reserved in one rack", func() bool { return w.reserved("big").IsOn("a-0") && w.reserved("big").IsOn("a-1") })
+	})
+}
+
+// inOneRack has all members of a group run in one rack.
+func inOneRack(spec *schedulingv1alpha1.PodGroupSpec) {
+	spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+}
+
+// reserved is what is reserved for a gang, nil if nothing is.
+func (w *world) reserved(group string) *room.Reservation { return w.engine().room.Of(gangNamed(group)) }
 
 // TestAGangBehindIsNotToldWhenAReservationEnds: the reservation for a gang ahead lasts until that gang is placed, and when
 // that will be changes with each Pod that ends. A message with that time would be written again for each waiting gang.

@@ -20,19 +20,12 @@ import (
 // maintainedFrom has nodes be maintained from a time on.
 func (w *world) maintainedFrom(name, at string) {
 	w.t.Helper()
-	nodes := w.kube.CoreV1().Nodes()
-	node, err := nodes.Get(w.t.Context(), name, metav1.GetOptions{})
-	if err == nil {
-		node = node.DeepCopy()
+	w.changeNode(name, func(node *corev1.Node) {
 		delete(node.Annotations, schedulingv1alpha1.AnnotationMaintenanceFrom)
 		if at != "" {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, schedulingv1alpha1.AnnotationMaintenanceFrom, at)
 		}
-		_, err = nodes.Update(w.t.Context(), node, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	})
 }
 
 // TestNothingStartsThatRunsIntoMaintenance in an hour, but what ends before, and Pods of DaemonSets.

@@ -201,14 +201,7 @@ func TestASchedulerThatBeginsFindsNominations(t *testing.T) {
 // relabelNode gives a node a label that nobody looks for.
 func (w *world) relabelNode(name, value string) {
 	w.t.Helper()
-	node, err := w.kube.CoreV1().Nodes().Get(w.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	node.Labels["tests/label"] = value
-	if _, err := w.kube.CoreV1().Nodes().Update(w.t.Context(), node, metav1.UpdateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	w.changeNode(name, func(node *corev1.Node) { node.Labels["tests/label"] = value })
 }
 
 // TestMembersAreNominatedOnce, however often their gang is planned while its victims end one

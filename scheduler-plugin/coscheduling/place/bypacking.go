@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -20,24 +21,47 @@ import (
 // packing is a search for the Pods that end by themselves and for which the gang has to wait. It uses what the plugins
 // said of the nodes while these Pods still run, so it is cheaper than seeker.search.
 type packing struct {
-	*seeker
+	by   *seeker
 	pool *pool
 	// choices are the Pods that have to end, one choice for each domain, the best first.
 	choices []victims.Choice
 }
 
-// newPacking searches among the Pods of a pool. empty is the world without these Pods.
-func newPacking(s *seeker, pool *pool, empty *planner.World, until deadline) *packing {
-	p := &packing{seeker: s, pool: pool}
+// newPacking searches among the Pods of a pool, for a gang that may use each node that it may use later (acceptedLater). empty is the world
+// without these Pods.
+func newPacking(s *seeker, gang *planner.Gang, pool *pool, empty *planner.World, until deadline) *packing {
+	p := &packing{by: s, pool: pool}
 	if len(pool.Units) > 0 {
-		p.choices = victims.Search(empty, s.found.gang, pool.requests(s.found.classes, empty), pool.Units, until.share(2).isOver)
+		p.choices = victims.Search(empty, gang, pool.requests(s.found.classes, empty), pool.Units, until.share(2).isOver)
 	}
 	return p
 }
 
-// isBetterThan reports whether it is worthwhile to ask the plugins about the choices, because they may be better than
+// acceptedLater returns the gang as if the plugins accepted each node that they reject only because of Pods there: the
+// gang may use such a node when these Pods have ended. packing.verify asks the plugins again.
+func (s *survey) acceptedLater() *planner.Gang {
+	gang := *s.gang
+	gang.Classes = slices.Clone(gang.Classes)
+	for c, class := range s.classes {
+		var eligible []bool
+		for n := range class.fits {
+			if !class.fits[n] && class.fitsLater(n) {
+				if eligible == nil {
+					eligible = slices.Clone(class.fits)
+				}
+				eligible[n] = true
+			}
+		}
+		if eligible != nil {
+			gang.Classes[c].Eligible = eligible
+		}
+	}
+	return &gang
+}
+
+// mayBeBetterThan reports whether it is worthwhile to ask the plugins about the choices, because they may be better than
 // the gang's reservation.
-func (p *packing) isBetterThan(has *room.Reservation) bool {
+func (p *packing) mayBeBetterThan(has *room.Reservation) bool {
 	if len(p.choices) == 0 {
 		return true
 	}
@@ -48,27 +72,27 @@ func (p *packing) isBetterThan(has *room.Reservation) bool {
 	return has.IsWorseThan(from, len(p.choices[0].Pods), p.pool.Now)
 }
 
-// verify returns the first choice that the plugins accept. It removes only the Pods of that choice from the snapshot.
-// It finds nothing if the plugins would say something else without these Pods; the caller then uses seeker.search.
+// verify returns the place of the best choice if the plugins accept it. It removes only the Pods of that choice from the
+// snapshot. If the plugins reject the best choice, another way to pack may be as good, so the caller uses seeker.search.
 func (p *packing) verify(ctx context.Context, until deadline) (found *space, err error) {
 	if len(p.choices) == 0 {
 		return nil, nil
 	}
-	cluster := *p.cluster
-	cluster.Snapshot = kube.InPlace(p.cluster.Snapshot, p.pool.infos, p.pool.leaving)
+	cluster := *p.by.cluster
+	cluster.Snapshot = kube.InPlace(p.by.cluster.Snapshot, p.pool.infos, p.pool.leaving)
 	restore, err := tryOn(cluster.Snapshot)
 	if err != nil {
 		return nil, err
 	}
 	defer restore(&err)
-	t := newTrial(p.gang, &cluster, p.pool, until)
+	t := newTrial(p.by.gang, &cluster, p.pool, until)
 	t.gone = make([]bool, len(p.pool.infos))
 	for _, leaving := range p.pool.leaving {
 		if err := cluster.Snapshot.RemovePod(klog.FromContext(ctx), leaving.GetPod(), leaving.GetPod().Spec.NodeName); err != nil {
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
 		}
 	}
-	if t.firstThatHolds(ctx, p.choices) < 0 || t.err != nil {
+	if t.firstThatHolds(ctx, p.choices[:1]) != 0 || t.err != nil {
 		if errors.Is(t.err, errOverdue) {
 			return nil, nil
 		}

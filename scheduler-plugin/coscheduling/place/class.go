@@ -33,9 +33,14 @@ type class struct {
 	devices map[string]int64   // that a member takes, by DeviceClass
 
 	// fits reports for each node, by its index among the surveyed nodes, whether the node may hold a member if
-	// resources are left aside. reasons counts the nodes that may not hold a member, by reason.
-	fits    []bool
-	reasons func() map[string]int
+	// resources are left aside.
+	fits []bool
+	// pass and view are what the plugins said of the nodes. view is nil if the plugins reject the first member wherever
+	// it is, for the reasons in anywhere. closed counts the nodes that leaveClosed has excluded.
+	pass     *pass
+	view     *classPass
+	anywhere []string
+	closed   int
 
 	regard regard // of all members
 	// refused are the nodes that have rejected a member.
@@ -46,6 +51,30 @@ type class struct {
 
 	// labelBlind reports that only label-blind plugins rejected the first member.
 	labelBlind bool
+}
+
+// reasons counts the nodes that may not hold a member, by reason.
+func (c *class) reasons() map[string]int {
+	reasons := make(map[string]int)
+	if c.view == nil {
+		for _, reason := range c.anywhere {
+			reasons[reason] = len(c.fits)
+		}
+		return reasons
+	}
+	c.pass.countReasons(c.view, reasons)
+	if c.closed > 0 {
+		reasons[Closed] = c.closed
+	}
+	return reasons
+}
+
+// fitsLater reports whether a node that may not hold a member now may hold one when Pods on the node have ended.
+func (c *class) fitsLater(node int) bool {
+	if c.view == nil || c.view.because == nil || c.view.because[node] == 0 {
+		return false
+	}
+	return c.pass.said[c.view.because[node]-1].passes
 }
 
 // classify groups the members of a gang by their class keys. profiles are the members' profiles by scheduler name.

@@ -18,20 +18,14 @@ func (c *class) leaveClosed(world *planner.World, isClosed func(node string) boo
 	if isClosed == nil {
 		return
 	}
-	fits, closed := slices.Clone(c.fits), 0
+	fits := slices.Clone(c.fits)
 	for n, may := range fits {
 		if may && isClosed(world.Nodes[n].Name) {
 			fits[n] = false
-			closed++
+			c.closed++
 		}
 	}
-	if closed > 0 {
-		others := c.reasons
+	if c.closed > 0 {
 		c.fits, c.labelBlind = fits, false
-		c.reasons = func() map[string]int {
-			all := others()
-			all[Closed] = closed
-			return all
-		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
@@ -104,12 +105,16 @@ func (p *pool) first(n int, helps func(node int) bool) *pool {
 	return &part
 }
 
-// endsOn returns the times at which the Pods of some nodes end that the gang might wait for, and all Pods that are
-// ending already.
-func (s *seeker) endsOn(p *pool, names sets.Set[string]) (room.Ends, error) {
+// endsOn returns the times at which the Pods on the nodes of some members end that the gang might wait for, and all Pods
+// that are ending already.
+func (s *seeker) endsOn(p *pool, members []*framework.PodInfo) (room.Ends, error) {
 	nodes, err := s.cluster.Snapshot.List()
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	names := sets.New[string]()
+	for _, member := range members {
+		names.Insert(member.Pod.Spec.NodeName)
 	}
 	on := make([]bool, len(nodes))
 	for n, node := range nodes {

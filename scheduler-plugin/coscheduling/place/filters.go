@@ -67,7 +67,7 @@ func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) 
 // stores the results in class and in pass. view is the part of pass about the class.
 func (f *filters) filter(ctx context.Context, class *class, pass *pass, view *classPass, changed []int) error {
 	nodes := pass.nodes
-	class.fits, class.reasons = view.fits, func() map[string]int { return pass.reasons(view) }
+	class.fits, class.pass, class.view = view.fits, pass, view
 	pod := class.members[0]
 	state, allowed, err := f.preFilter(ctx, class, pod)
 	if err != nil {
@@ -75,11 +75,7 @@ func (f *filters) filter(ctx context.Context, class *class, pass *pass, view *cl
 	}
 	class.labelBlind = state != nil
 	if state == nil {
-		reasons := make(map[string]int)
-		for reason := range f.rejections {
-			reasons[reason] = len(nodes)
-		}
-		class.reasons = func() map[string]int { return reasons }
+		class.view, class.anywhere = nil, slices.Collect(maps.Keys(f.rejections))
 		clear(view.fits)
 		clear(view.feasible)
 		return nil
@@ -108,7 +104,7 @@ func (f *filters) filter(ctx context.Context, class *class, pass *pass, view *cl
 		case !class.regard.isMonotone() && (status.Plugin() == kube.InterPodAffinity || status.Plugin() == kube.PodTopologySpread):
 			view.fits[n] = true // another member may make it fit
 		default:
-			pass.reject(view, n, status.Message())
+			pass.reject(view, n, status)
 		}
 	}
 	return nil

@@ -47,9 +47,15 @@ type pass struct {
 	// compared reports that the scores of nodes depend on each other for another reason.
 	compared bool
 	views    []classPass
-	// said are the texts of the plugins, each once. number has their indexes.
-	said   []string
+	// said is what the plugins said, each text once. number has the indexes by text.
+	said   []said
 	number map[string]uint16
+}
+
+// said is why plugins rejected nodes. passes reports that a node may be accepted when Pods on the node have ended.
+type said struct {
+	reason string
+	passes bool
 }
 
 // classPass is the part of a pass about one class.
@@ -135,16 +141,20 @@ func (v *classPass) forget(node int) {
 
 // reject records what a plugin said that rejects a node for a class. If the plugins say more than 65,535 different things,
 // the last one stands for the rest.
-func (p *pass) reject(of *classPass, node int, said string) {
-	number, known := p.number[said]
+func (p *pass) reject(of *classPass, node int, status *fwk.Status) {
+	reason := status.Message()
+	number, known := p.number[reason]
 	switch {
 	case known:
 	case len(p.said) == math.MaxUint16:
 		number = math.MaxUint16
 	default:
-		p.said = append(p.said, said)
+		p.said = append(p.said, said{reason: reason})
 		number = uint16(len(p.said))
-		p.number[said] = number
+		p.number[reason] = number
+	}
+	if status.Code() == fwk.Unschedulable {
+		p.said[number-1].passes = true
 	}
 	if of.because == nil {
 		of.because = make([]uint16, len(of.fits))
@@ -152,19 +162,17 @@ func (p *pass) reject(of *classPass, node int, said string) {
 	of.because[node] = number
 }
 
-// reasons counts the nodes that are rejected for a class, by reason.
-func (p *pass) reasons(of *classPass) map[string]int {
-	reasons := make(map[string]int)
+// countReasons adds the number of nodes that are rejected for a class to reasons, by reason.
+func (p *pass) countReasons(of *classPass, reasons map[string]int) {
 	for n, fits := range of.fits {
 		switch {
 		case fits:
 		case of.because == nil || of.because[n] == 0:
 			reasons[kube.ReasonNodeAffinity]++
 		default:
-			reasons[p.said[of.because[n]-1]]++
+			reasons[p.said[of.because[n]-1].reason]++
 		}
 	}
-	return reasons
 }
 
 // Passes are the passes that are kept from gang to gang to save time, the last used first; see doc.go. Some other answers

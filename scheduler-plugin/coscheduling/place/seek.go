@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -151,8 +152,8 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 		own = nil
 	}
 	var reserved *room.Reservation
-	if own != nil {
-		ends, err := s.endsOn(pool, sets.New(own.Nodes()...))
+	if own != nil && s.mayStay(own) {
+		ends, err := s.endsOn(pool, own.Members)
 		if err != nil {
 			return nil, err
 		}
@@ -163,11 +164,7 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 		return nil, err
 	}
 	if found != nil {
-		on := sets.New[string]()
-		for _, place := range found.places {
-			on.Insert(place.Pod.Spec.NodeName)
-		}
-		ends, err := s.endsOn(pool, on)
+		ends, err := s.endsOn(pool, found.places)
 		if err != nil {
 			return nil, err
 		}
@@ -177,6 +174,40 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 		reserved.Continue(own, s.cluster.Snapshot, now)
 	}
 	return reserved, nil
+}
+
+// mayStay reports whether the members for which room is reserved still wait, and may still run on the reserved nodes when
+// Pods there have ended. A node may have got a taint or lost a label, and the group may ask for another topology.
+func (s *seeker) mayStay(own *room.Reservation) bool {
+	world := s.found.world
+	index := make(map[string]int)
+	for n := range world.Nodes {
+		if name := world.Nodes[n].Name; own.IsOn(name) {
+			index[name] = n
+		}
+	}
+	classOf := make(map[types.UID]*class)
+	for _, class := range s.found.classes {
+		for _, member := range class.members {
+			classOf[member.UID] = class
+		}
+	}
+	for _, member := range own.Members {
+		class, waits := classOf[member.Pod.UID]
+		node, exists := index[member.Pod.Spec.NodeName]
+		if !waits || !exists || class.view != nil && !class.fits[node] && !class.fitsLater(node) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(planner.Candidates(world, s.found.gang), func(nodes []int) bool {
+		in := 0
+		for _, n := range nodes {
+			if own.IsOn(world.Nodes[n].Name) {
+				in++
+			}
+		}
+		return in == len(index)
+	})
 }
 
 // mayReserve reports whether the gang may get a reservation in time of these amounts, beside what is reserved for gangs
@@ -250,16 +281,20 @@ func (s *seeker) nextDeadline() deadline {
 // findInTime searches as findSpace does, among the Pods that end by themselves, for the earliest time at which the
 // gang's minimum has room. `has` is the gang's present reservation, nil if it has none. If packing shows no place that is
 // better, findInTime returns nil without asking the plugins.
-func (s *seeker) findInTime(ctx context.Context, pool *pool, has *room.Reservation, until deadline) (found *space, err error) {
+func (s *seeker) findInTime(ctx context.Context, pool *pool, has *room.Reservation, until deadline) (*space, error) {
 	if has != nil && !has.Takes.Equal(s.takes()) {
 		has = nil // the gang asks for other amounts now
 	}
-	found, over, err := s.findByPacking(ctx, pool, has, until)
-	for n := soonest; !over && err == nil; n *= 8 {
-		found, err = s.search(ctx, pool.first(n, nil), until, true)
-		over = found != nil || n >= len(pool.soon)
+	found, stays, err := s.findByPacking(ctx, pool, has, until)
+	if found != nil || stays || err != nil {
+		return found, err
 	}
-	return found, err
+	for n := soonest; ; n *= 8 {
+		found, err := s.search(ctx, pool.first(n, nil), until, true)
+		if found != nil || err != nil || n >= len(pool.soon) {
+			return found, err
+		}
+	}
 }
 
 // takes returns what all waiting members together take.
@@ -275,21 +310,21 @@ func (s *seeker) takes() provision.Amounts {
 
 // findByPacking searches by packing among the Pods that end first: as many as have to end until the gang fits, at least
 // soonest, and more if the plugins reject the choices. Only nodes that have room for a member when these Pods have
-// ended can help, which are few if the Pods are many. `over` reports that no further search is needed: a place is
-// found, or none is better than `has`.
-func (s *seeker) findByPacking(ctx context.Context, pool *pool, has *room.Reservation, until deadline) (found *space, over bool, err error) {
-	shadow := newShadow(s.found, pool)
+// ended can help, which are few if the Pods are many. `stays` reports that no place is better than that of `has`.
+func (s *seeker) findByPacking(ctx context.Context, pool *pool, has *room.Reservation, until deadline) (found *space, stays bool, err error) {
+	gang := s.found.acceptedLater()
+	shadow := newShadow(s.found, gang, pool)
 	shortest, fits := shadow.shortest()
-	for n := max(soonest, shortest); fits && !over; n *= 8 {
+	for n := max(soonest, shortest); fits; n *= 8 {
 		shadow.advance(n)
-		packing := newPacking(s, pool.first(n, shadow.holds), shadow.world, until)
-		if has != nil && !packing.isBetterThan(has) {
+		packing := newPacking(s, gang, pool.first(n, shadow.holds), shadow.world, until)
+		if has != nil && !packing.mayBeBetterThan(has) {
 			return nil, true, nil
 		}
-		if found, err = packing.verify(ctx, until); found != nil || err != nil {
-			return found, true, err
+		found, err = packing.verify(ctx, until)
+		if found != nil || err != nil || n >= len(pool.soon) {
+			return found, false, err
 		}
-		over = n >= len(pool.soon)
 	}
 	return nil, false, nil
 }

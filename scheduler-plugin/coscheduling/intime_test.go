@@ -145,35 +145,6 @@ func TestAReservationGrowsWithItsGang(t *testing.T) {
 	})
 }
 
-// TestTheFirstGangIsFirstWhereWorkEndsEarly: it is to have two nodes in an hour and a third one in two hours. Work on another node
-// ends early. A gang behind waits for a node, too, and would keep it for 20 hours.
-func TestTheFirstGangIsFirstWhereWorkEndsEarly(t *testing.T) {
-	for name, full := range map[string]int{"alone": 0, "beside 600 other Pods": 6} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				others := all(makeNodes("full", full, 100), makeGroup("others", 1, runsFor(72_000)))
-				for i := range 100 * full {
-					others = append(others, makePod(fmt.Sprintf("others-%d", i), inGroup("others"), onNode(fmt.Sprintf("full-%d", i/100)), startedAgo(0)))
-				}
-				w := newWorld(t, all(others, makeNodes("node", 4, 2), bornAt(1, makeGroup("big", 3, runsFor(3600))), makeMembers("big", 3, wholeNode),
-					makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)),
-					makeGroup("two", 1, runsFor(3600)), makePod("two-0", inGroup("two"), onNode("node-1"), startedAgo(0)),
-					makeGroup("three", 1, runsFor(7200)), makePod("three-0", inGroup("three"), onNode("node-2"), startedAgo(0)),
-					makeGroup("four", 1, runsFor(36_000)), makePod("four-0", inGroup("four"), onNode("node-3"), startedAgo(0)),
-					bornAt(5, makeGroup("long", 1, runsFor(72_000))), makePod("long-0", inGroup("long"), wholeNode))...)
-				w.start()
-				w.condition("long", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-				time.Sleep(10 * time.Second)
-				w.deletePod("four-0")
-				time.Sleep(2 * time.Minute)
-				if w.placed("long") == 1 {
-					t.Error("the long gang has the node that became free")
-				}
-			})
-		})
-	}
-}
-
 // TestAGangWaitsWhereAPodIsInItsWay: the Pod that is in the gang's way on node-0 ends in an hour. On node-1 work ends in ten hours.
 func TestAGangWaitsWhereAPodIsInItsWay(t *testing.T) {
 	for name, wants := range map[string]podOption{

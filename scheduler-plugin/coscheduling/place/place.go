@@ -89,9 +89,6 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		s.mightPreempt = false // what the gang preempts is decided
 	}
 	out.Shortfall.Need = needOf(first.found, out.Shortfall, s)
-	if r := out.Reservation; r != nil && r.Reason == room.InTime {
-		out.Shortfall.Need.Members = 0 // any work that ends early may mean that the gang has its room earlier
-	}
 	// A gang that was planned without some of its members does not speak for others.
 	isAll := len(admitted.Waiting) == len(gang.Waiting)
 	out.Shortfall.OfOthers = isAll && !s.unlike && speaksForOthers(&gang, first.found, &out)

@@ -169,21 +169,51 @@ func TestAGangWaitsWhereAPodIsInItsWay(t *testing.T) {
 	}
 }
 
-// TestAReservationMovesToAPortThatIsFreeEarlier: it is for in ten hours. Then a node comes with a Pod that has the gang's host port
-// and ends in an hour.
-func TestAReservationMovesToAPortThatIsFreeEarlier(t *testing.T) {
+// TestAReservationAndPodsInItsWay: it is for in ten hours, and then another node comes.
+func TestAReservationAndPodsInItsWay(t *testing.T) {
+	port, none := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }, func(*schedulertesting.PodWrapper) {}
+	for name, tc := range map[string]struct {
+		here, there podOption // of the Pod that is on the node
+		ends        int32     // the work on the other node, in seconds
+		moves       bool
+	}{
+		"it moves to the port that is free in an hour":            {here: none, there: port, ends: 3600, moves: true},
+		"it waits for the port if that takes little longer":       {here: port, there: none, ends: 35_000},
+		"it does not wait for the port if that takes much longer": {here: port, there: none, ends: 3600, moves: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode, port),
+					makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0), tc.here))...)
+				w.start()
+				w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+				w.create(makeGroup("two", 1, runsFor(tc.ends)))
+				w.create(makePod("two-0", inGroup("two"), onNode("late-0"), startedAgo(0), wholeNode, tc.there))
+				w.create(makeNodes("late", 1, 2)[0])
+				time.Sleep(5 * time.Minute)
+				if moved := w.reserved("big").IsOn("late-0"); moved != tc.moves {
+					t.Errorf("it has moved: %t, want %t", moved, tc.moves)
+				}
+			})
+		})
+	}
+}
+
+// TestANodeIsNotIdleForeverForAGang that runs for a minute, and waits for work of which nobody knows the end.
+func TestANodeIsNotIdleForeverForAGang(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		port := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }
-		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode, port),
-			makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)))...)
+		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 2, runsFor(60))), makeMembers("big", 2, wholeNode),
+			makeGroup("one", 1), makePod("one-0", inGroup("one"), onNode("node-0")),
+			bornAt(5, makeGroup("long", 1, runsFor(72_000))), makePod("long-0", inGroup("long"), wholeNode))...)
 		w.start()
 		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
-		w.create(makeGroup("two", 1, runsFor(3600)))
-		w.create(makePod("two-0", inGroup("two"), onNode("late-0"), startedAgo(0), port, wholeNode))
-		w.create(makeNodes("late", 1, 2)[0])
-		time.Sleep(5 * time.Minute)
-		if !w.reserved("big").IsOn("late-0") {
-			t.Error("the gang is still to wait for ten hours")
+		time.Sleep(10 * time.Minute)
+		if w.placed("long") == 1 {
+			t.Error("the long gang has got the idle node at once")
+		}
+		time.Sleep(20 * time.Minute)
+		if w.placed("long") == 0 {
+			t.Error("the node has been idle for half an hour")
 		}
 	})
 }

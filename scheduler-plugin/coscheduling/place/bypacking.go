@@ -27,8 +27,8 @@ type packing struct {
 	choices []victims.Choice
 }
 
-// newPacking searches among the Pods of a pool, for a gang that may use each node that it may use later (acceptedLater). empty is the world
-// without these Pods.
+// newPacking searches among the Pods of a pool. gang is the result of survey.acceptedLater, and empty the world without these
+// Pods.
 func newPacking(s *seeker, gang *planner.Gang, pool *pool, empty *planner.World, until deadline) *packing {
 	p := &packing{by: s, pool: pool}
 	if len(pool.Units) > 0 {

@@ -4,8 +4,7 @@
 package gangs
 
 import (
-	"maps"
-	"slices"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -182,7 +181,11 @@ func highest(priorities map[int32]int) int32 {
 	if len(priorities) == 0 {
 		return 0
 	}
-	return slices.Max(slices.Collect(maps.Keys(priorities)))
+	highest := int32(math.MinInt32)
+	for priority := range priorities {
+		highest = max(highest, priority)
+	}
+	return highest
 }
 
 // rank returns the gang's place in the queue, which follows from the highest priority among the members that wait or

@@ -256,15 +256,17 @@ func TestAGangWaitsForTheRackThatIsFreeFirst(t *testing.T) {
 	})
 }
 
-// TestNothingIsReservedWhereTheGangMayNotRun: a gang has a node reserved, and then it may not run there any more. Another node is free
-// an hour later.
-func TestNothingIsReservedWhereTheGangMayNotRun(t *testing.T) {
+// TestAReservationLeavesANodeWhereTheGangMayNotRun any more. Another node is free an hour later.
+func TestAReservationLeavesANodeWhereTheGangMayNotRun(t *testing.T) {
 	selects := func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{"pool": "a"}) }
 	for name, change := range map[string]func(*corev1.Node){
-		"because the node got a taint": func(node *corev1.Node) {
+		"because it got a taint": func(node *corev1.Node) {
 			node.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
 		},
-		"because the node lost a label": func(node *corev1.Node) { node.Labels["pool"] = "b" },
+		"because it lost a label": func(node *corev1.Node) { node.Labels["pool"] = "b" },
+		"because it is to be maintained": func(node *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, schedulingv1alpha1.AnnotationMaintenanceFrom, time.Now().Add(2*time.Hour).Format(time.RFC3339))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -275,11 +277,71 @@ func TestNothingIsReservedWhereTheGangMayNotRun(t *testing.T) {
 				w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("node-0") })
 				w.changeNode("node-0", change)
 				w.eventually("resources are reserved on the other node", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("node-1") })
-				w.changeNode("node-1", change)
-				w.eventually("nothing is reserved", func() bool { return w.reserved("big") == nil })
 			})
 		})
 	}
+}
+
+// TestAReservationOutlastsATaint of 90 seconds on one of its nodes, as there is no other place.
+func TestAReservationOutlastsATaint(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, wholeNode),
+			makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)),
+			bornAt(5, makeGroup("long", 1, runsFor(72_000))), makePod("long-0", inGroup("long")))...)
+		w.start()
+		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+		time.Sleep(5 * time.Minute)
+		w.changeNode("node-0", func(node *corev1.Node) {
+			node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}}
+		})
+		time.Sleep(90 * time.Second)
+		w.changeNode("node-0", func(node *corev1.Node) { node.Spec.Taints = nil })
+		time.Sleep(5 * time.Minute)
+		if w.placed("long") > 0 {
+			t.Error("the long gang has passed the first one")
+		}
+	})
+}
+
+// TestAReservationOutlastsShortWork that takes a device which the first gang needs.
+func TestAReservationOutlastsShortWork(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all([]apiruntime.Object{deviceClass(), devices("node-0", 1), devices("node-1", 1)}, makeNodes("node", 2, 3),
+			bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, wholeNode, withDeviceClaim), deviceClaims("big-0", "big-1", "short-0"),
+			makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0), wholeNode))...)
+		w.start()
+		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+		time.Sleep(5 * time.Minute)
+		w.create(bornAt(5, makeGroup("short", 1, runsFor(120))))
+		w.create(makePod("short-0", inGroup("short"), withDeviceClaim))
+		w.eventually("the short gang runs", func() bool { return w.placed("short") == 1 })
+		time.Sleep(90 * time.Second)
+		w.create(bornAt(6, makeGroup("long", 1, runsFor(72_000))))
+		w.create(makePod("long-0", inGroup("long"), wholeNode))
+		time.Sleep(2 * time.Minute)
+		if w.placed("long") > 0 {
+			t.Error("the long gang has passed the first one")
+		}
+	})
+}
+
+// TestAReservationStaysWhenAMemberIsReplaced: there is a place that is free a little earlier.
+func TestAReservationStaysWhenAMemberIsReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode),
+			makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)))...)
+		w.start()
+		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+		w.create(makeGroup("two", 1, runsFor(35_000)))
+		w.create(makePod("two-0", inGroup("two"), onNode("late-0"), startedAgo(0), wholeNode))
+		w.create(makeNodes("late", 1, 2)[0])
+		w.create(makePod("big-1", inGroup("big"), wholeNode))
+		w.deletePod("big-0")
+		time.Sleep(5 * time.Minute)
+		if !w.reserved("big").IsOn("node-0") {
+			t.Error("it has moved for nothing")
+		}
+	})
 }
 
 // TestAReservationFollowsTheTopology of its group, which asks for one rack only later.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -27,36 +26,13 @@ type packing struct {
 	choices []victims.Choice
 }
 
-// newPacking searches among the Pods of a pool. gang is the result of survey.acceptedLater, and empty the world without these
-// Pods.
-func newPacking(s *seeker, gang *planner.Gang, pool *pool, empty *planner.World, until deadline) *packing {
+// newPacking searches among the Pods of a pool. empty is the world without these Pods.
+func newPacking(s *seeker, pool *pool, empty *planner.World, until deadline) *packing {
 	p := &packing{by: s, pool: pool}
 	if len(pool.Units) > 0 {
-		p.choices = victims.Search(empty, gang, pool.requests(s.found.classes, empty), pool.Units, until.share(2).isOver)
+		p.choices = victims.Search(empty, s.found.gang, pool.requests(s.found.classes, empty), pool.Units, until.share(2).isOver)
 	}
 	return p
-}
-
-// acceptedLater returns the gang as if the plugins accepted each node that they reject only because of Pods there: the
-// gang may use such a node when these Pods have ended. packing.verify asks the plugins again.
-func (s *survey) acceptedLater() *planner.Gang {
-	gang := *s.gang
-	gang.Classes = slices.Clone(gang.Classes)
-	for c, class := range s.classes {
-		var eligible []bool
-		for n := range class.fits {
-			if !class.fits[n] && class.fitsLater(n) {
-				if eligible == nil {
-					eligible = slices.Clone(class.fits)
-				}
-				eligible[n] = true
-			}
-		}
-		if eligible != nil {
-			gang.Classes[c].Eligible = eligible
-		}
-	}
-	return &gang
 }
 
 // mayBeBetterThan reports whether it is worthwhile to ask the plugins about the choices, because they may be better than
@@ -72,9 +48,9 @@ func (p *packing) mayBeBetterThan(has *room.Reservation) bool {
 	return has.IsWorseThan(from, len(p.choices[0].Pods), p.pool.Now)
 }
 
-// verify returns the place of the best choice if the plugins accept it. It removes only the Pods of that choice from the
-// snapshot. If the plugins reject the best choice, another way to pack may be as good, so the caller uses seeker.search.
-func (p *packing) verify(ctx context.Context, until deadline) (found *space, err error) {
+// verify returns the place of the first of the best n choices that the plugins accept, nil for none. It removes only the
+// Pods of that choice from the snapshot.
+func (p *packing) verify(ctx context.Context, n int, until deadline) (found *space, err error) {
 	if len(p.choices) == 0 {
 		return nil, nil
 	}
@@ -92,7 +68,7 @@ func (p *packing) verify(ctx context.Context, until deadline) (found *space, err
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
 		}
 	}
-	if t.firstThatHolds(ctx, p.choices[:1]) != 0 || t.err != nil {
+	if t.firstThatHolds(ctx, p.choices[:min(n, len(p.choices))]) < 0 || t.err != nil {
 		if errors.Is(t.err, errOverdue) {
 			return nil, nil
 		}

@@ -11,11 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
@@ -69,13 +71,28 @@ func (c *class) reasons() map[string]int {
 	return reasons
 }
 
+// whyNot returns why a plugin rejects a node, false if no plugin does.
+func (c *class) whyNot(node int) (said, bool) {
+	if c.view == nil || c.view.because == nil || c.view.because[node] == 0 {
+		return said{}, false
+	}
+	return c.pass.said[c.view.because[node]-1], true
+}
+
 // fitsLater reports whether a node that may not hold a member now may hold one when Pods on the node have ended.
 func (c *class) fitsLater(node int) bool {
-	if c.view == nil || c.view.because == nil || c.view.because[node] == 0 {
-		return false
-	}
-	return c.pass.said[c.view.because[node]-1].passes
+	why, _ := c.whyNot(node)
+	return why.passes
 }
+
+// isBarred reports whether the node itself keeps members out: by its labels or taints, or because it is to be maintained.
+func (c *class) isBarred(node int) bool {
+	why, rejected := c.whyNot(node)
+	return c.view != nil && !c.fits[node] && (!rejected || aboutNodes.Has(why.plugin))
+}
+
+// aboutNodes are the Filter plugins that look at nothing of a node but the node object.
+var aboutNodes = sets.New(kube.NodeAffinity, kube.TaintToleration, kube.NodeUnschedulable, kube.NodeName)
 
 // classify groups the members of a gang by their class keys. profiles are the members' profiles by scheduler name.
 // Classes, and the members in a class, keep the order of pods.

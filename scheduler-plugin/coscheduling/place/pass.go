@@ -47,15 +47,15 @@ type pass struct {
 	// compared reports that the scores of nodes depend on each other for another reason.
 	compared bool
 	views    []classPass
-	// said is what the plugins said, each text once. number has the indexes by text.
+	// said is what the plugins said, each thing once. number has the indexes.
 	said   []said
-	number map[string]uint16
+	number map[said]uint16
 }
 
-// said is why plugins rejected nodes. passes reports that a node may be accepted when Pods on the node have ended.
+// said is why a plugin rejected a node. passes reports that the plugin may accept the node when Pods there have ended.
 type said struct {
-	reason string
-	passes bool
+	plugin, reason string
+	passes         bool
 }
 
 // classPass is the part of a pass about one class.
@@ -76,7 +76,7 @@ const outdated = -1
 
 // newPass returns an empty pass.
 func newPass(key string, nodes []fwk.NodeInfo, resources resources, levels int, classes []*class) *pass {
-	p := &pass{key: key, number: make(map[string]uint16), nodes: slices.Clone(nodes), generations: slices.Repeat([]int64{outdated}, len(nodes)),
+	p := &pass{key: key, number: make(map[said]uint16), nodes: slices.Clone(nodes), generations: slices.Repeat([]int64{outdated}, len(nodes)),
 		world: &planner.World{Resources: resources.names, Nodes: make([]planner.Node, len(nodes))}}
 	// One allocation for all nodes: there may be thousands, and a cycle every millisecond.
 	free := make([]int64, len(nodes)*len(resources.names))
@@ -142,19 +142,16 @@ func (v *classPass) forget(node int) {
 // reject records what a plugin said that rejects a node for a class. If the plugins say more than 65,535 different things,
 // the last one stands for the rest.
 func (p *pass) reject(of *classPass, node int, status *fwk.Status) {
-	reason := status.Message()
-	number, known := p.number[reason]
+	this := said{status.Plugin(), status.Message(), status.Code() == fwk.Unschedulable}
+	number, known := p.number[this]
 	switch {
 	case known:
 	case len(p.said) == math.MaxUint16:
 		number = math.MaxUint16
 	default:
-		p.said = append(p.said, said{reason: reason})
+		p.said = append(p.said, this)
 		number = uint16(len(p.said))
-		p.number[reason] = number
-	}
-	if status.Code() == fwk.Unschedulable {
-		p.said[number-1].passes = true
+		p.number[this] = number
 	}
 	if of.because == nil {
 		of.because = make([]uint16, len(of.fits))

@@ -151,24 +151,31 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 	if own != nil && own.Reason != room.InTime {
 		own = nil
 	}
-	var reserved *room.Reservation
-	if own != nil && s.mayStay(own) {
+	var stays *room.Reservation
+	if own != nil {
 		ends, err := s.endsOn(pool, own.Members)
 		if err != nil {
 			return nil, err
 		}
-		reserved = own.Renewed(gang, ends, s.cluster.Snapshot, now)
+		stays = own.Renewed(gang, ends, s.cluster.Snapshot, now)
 	}
-	found, err := s.findInTime(ctx, pool, reserved, until)
+	has := stays
+	if has != nil && !s.mayStay(own) {
+		has = nil // any place is better; but what keeps the gang out may pass, so without another place the gang stays
+	}
+	found, err := s.findInTime(ctx, pool, has, until)
 	if err != nil {
 		return nil, err
 	}
+	reserved := stays
 	if found != nil {
 		ends, err := s.endsOn(pool, found.places)
 		if err != nil {
 			return nil, err
 		}
-		reserved = room.Better(reserved, room.NewInTime(gang, found.places, ends, s.cluster.Snapshot, now), now)
+		if other := room.NewInTime(gang, found.places, ends, s.cluster.Snapshot, now); other != nil {
+			reserved = room.Better(has, other, now)
+		}
 	}
 	if reserved != nil && own != nil {
 		reserved.Continue(own, s.cluster.Snapshot, now)
@@ -176,8 +183,8 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 	return reserved, nil
 }
 
-// mayStay reports whether the members for which room is reserved still wait, and may still run on the reserved nodes when
-// Pods there have ended. A node may have got a taint or lost a label, and the group may ask for another topology.
+// mayStay reports whether no reserved node keeps out the member for which it is reserved, and all reserved nodes together
+// may hold the gang. A node may have got a taint or lost a label, and the group may ask for another topology.
 func (s *seeker) mayStay(own *room.Reservation) bool {
 	world := s.found.world
 	index := make(map[string]int)
@@ -193,9 +200,11 @@ func (s *seeker) mayStay(own *room.Reservation) bool {
 		}
 	}
 	for _, member := range own.Members {
-		class, waits := classOf[member.Pod.UID]
-		node, exists := index[member.Pod.Spec.NodeName]
-		if !waits || !exists || class.view != nil && !class.fits[node] && !class.fitsLater(node) {
+		name := member.Pod.Spec.NodeName
+		if s.cluster.IsClosed != nil && s.cluster.IsClosed(name) {
+			return false
+		}
+		if class, waits := classOf[member.Pod.UID]; waits && class.isBarred(index[name]) {
 			return false
 		}
 	}
@@ -285,9 +294,12 @@ func (s *seeker) findInTime(ctx context.Context, pool *pool, has *room.Reservati
 	if has != nil && !has.Takes.Equal(s.takes()) {
 		has = nil // the gang asks for other amounts now
 	}
-	found, stays, err := s.findByPacking(ctx, pool, has, until)
-	if found != nil || stays || err != nil {
-		return found, err
+	few := len(pool.soon) <= fewEnding
+	if !few || !s.found.hidesNodes(pool) {
+		found, stays, err := s.findByPacking(ctx, pool, has, few, until)
+		if found != nil || stays || err != nil {
+			return found, err
+		}
 	}
 	for n := soonest; ; n *= 8 {
 		found, err := s.search(ctx, pool.first(n, nil), until, true)
@@ -295,6 +307,18 @@ func (s *seeker) findInTime(ctx context.Context, pool *pool, has *room.Reservati
 			return found, err
 		}
 	}
+}
+
+// fewEnding is up to how many Pods that end by themselves a search costs little that asks the plugins at each step. Such a
+// search may find a better place than packing, so packing counts only where it is sure to find the best.
+const fewEnding = 512
+
+// hidesNodes reports whether plugins reject a node only because of Pods of which one may end. Packing does not use such
+// nodes.
+func (s *survey) hidesNodes(pool *pool) bool {
+	return slices.ContainsFunc(pool.soon, func(one soon) bool {
+		return slices.ContainsFunc(s.classes, func(c *class) bool { return c.fitsLater(pool.seen[one.pod].node) })
+	})
 }
 
 // takes returns what all waiting members together take.
@@ -310,18 +334,22 @@ func (s *seeker) takes() provision.Amounts {
 
 // findByPacking searches by packing among the Pods that end first: as many as have to end until the gang fits, at least
 // soonest, and more if the plugins reject the choices. Only nodes that have room for a member when these Pods have
-// ended can help, which are few if the Pods are many. `stays` reports that no place is better than that of `has`.
-func (s *seeker) findByPacking(ctx context.Context, pool *pool, has *room.Reservation, until deadline) (found *space, stays bool, err error) {
-	gang := s.found.acceptedLater()
-	shadow := newShadow(s.found, gang, pool)
+// ended can help, which are few if the Pods are many. If few Pods end, only the best choice counts. `stays` reports that no
+// place is better than that of `has`.
+func (s *seeker) findByPacking(ctx context.Context, pool *pool, has *room.Reservation, few bool, until deadline) (found *space, stays bool, err error) {
+	shadow := newShadow(s.found, pool)
 	shortest, fits := shadow.shortest()
 	for n := max(soonest, shortest); fits; n *= 8 {
 		shadow.advance(n)
-		packing := newPacking(s, gang, pool.first(n, shadow.holds), shadow.world, until)
+		packing := newPacking(s, pool.first(n, shadow.holds), shadow.world, until)
 		if has != nil && !packing.mayBeBetterThan(has) {
 			return nil, true, nil
 		}
-		found, err = packing.verify(ctx, until)
+		best := maxChoices
+		if few {
+			best = 1
+		}
+		found, err = packing.verify(ctx, best, until)
 		if found != nil || err != nil || n >= len(pool.soon) {
 			return found, false, err
 		}

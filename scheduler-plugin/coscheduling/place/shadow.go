@@ -24,10 +24,10 @@ type shadow struct {
 }
 
 // newShadow returns the cluster without the Pods of a pool that are leaving.
-func newShadow(found *survey, gang *planner.Gang, pool *pool) *shadow {
+func newShadow(found *survey, pool *pool) *shadow {
 	leaving := *pool
 	leaving.infos = pool.leaving
-	least := *gang
+	least := *found.gang
 	least.LeastOnly = true
 	world := found.world.Clone()
 	for _, pod := range leaving.requests(found.classes, world) {
@@ -35,7 +35,8 @@ func newShadow(found *survey, gang *planner.Gang, pool *pool) *shadow {
 			world.Nodes[pod.Node].Free[r] += request
 		}
 	}
-	return &shadow{pool: pool, world: world, gangs: []*planner.Gang{&least, gang}, sets: planner.Candidates(world, gang)}
+	return &shadow{pool: pool, world: world, gangs: []*planner.Gang{&least, found.gang},
+		sets: planner.Candidates(world, found.gang)}
 }
 
 // shortest returns how many Pods have to end until the gang fits, the earliest end first. It returns false if the gang

@@ -105,16 +105,11 @@ func TestWaitingGangsAreNotPlannedInVain(t *testing.T) {
 
 		before := w.cycles()
 		for i := range beats {
-			node, err := w.kube.CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
 			beat := fmt.Sprint(i)
-			node.Annotations = map[string]string{"beat": beat}
-			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: beat}}
-			if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			w.changeNode("node-0", func(node *corev1.Node) {
+				node.Annotations = map[string]string{"beat": beat}
+				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: beat}}
+			})
 			w.create(makePod("new"+beat, onNode("node-0")))
 			w.eventually("the scheduler has seen the heartbeat and the Pod", func() bool {
 				node := w.sched.Cache.Dump().Nodes["node-0"]

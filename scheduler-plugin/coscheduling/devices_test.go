@@ -538,11 +538,9 @@ func TestAGangIsPlacedWhenDevicesBecomeResourcesOfNodes(t *testing.T) {
 						t.Fatal(err)
 					}
 				} else {
-					node := w.sched.Cache.Dump().Nodes["node-0"].Node().DeepCopy()
-					node.Status.Capacity[gpu], node.Status.Allocatable[gpu] = resource.MustParse("4"), resource.MustParse("4")
-					if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					w.changeNode("node-0", func(node *corev1.Node) {
+						node.Status.Capacity[gpu], node.Status.Allocatable[gpu] = resource.MustParse("4"), resource.MustParse("4")
+					})
 				}
 				w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
 			})

@@ -169,7 +169,7 @@ func TestAGangWaitsWhereAPodIsInItsWay(t *testing.T) {
 	}
 }
 
-// TestAReservationAndPodsInItsWay: it is for in ten hours, and then another node comes.
+// TestAReservationAndPodsInItsWay: the reservation is for a time in ten hours. Then another node comes.
 func TestAReservationAndPodsInItsWay(t *testing.T) {
 	port, none := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }, func(*schedulertesting.PodWrapper) {}
 	for name, tc := range map[string]struct {
@@ -199,7 +199,8 @@ func TestAReservationAndPodsInItsWay(t *testing.T) {
 	}
 }
 
-// TestANodeIsNotIdleForeverForAGang that runs for a minute, and waits for work of which nobody knows the end.
+// TestANodeIsNotIdleForeverForAGang: the gang runs for a minute, and needs two nodes. One is idle; nobody knows when the work on
+// the other ends.
 func TestANodeIsNotIdleForeverForAGang(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 2, runsFor(60))), makeMembers("big", 2, wholeNode),

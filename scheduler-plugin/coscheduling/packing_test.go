@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -85,14 +84,9 @@ func TestANodeIsNotInUseBecauseItIsReserved(t *testing.T) {
 				t.Errorf("%s is on %s, want node-0", name, node)
 			}
 		}
-		node, err := w.kube.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		node.Annotations = map[string]string{"new": ""} // so that the Pods on the node are looked at anew
-		if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		w.changeNode("node-1", func(node *corev1.Node) {
+			node.Annotations = map[string]string{"new": ""} // so that the Pods on the node are looked at anew
+		})
 		w.eventually("the scheduler has seen it", func() bool { _, has := w.sched.Cache.Dump().Nodes["node-1"].Node().Annotations["new"]; return has })
 		place("first", 10*hour)
 		for i := range 2 {

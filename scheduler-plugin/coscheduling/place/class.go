@@ -85,10 +85,10 @@ func (c *class) fitsLater(node int) bool {
 	return why.passes
 }
 
-// isBarred reports whether the node itself keeps members out: by its labels or taints, or because it is to be maintained.
+// isBarred reports whether a node keeps members out by its labels or taints.
 func (c *class) isBarred(node int) bool {
 	why, rejected := c.whyNot(node)
-	return c.view != nil && !c.fits[node] && (!rejected || aboutNodes.Has(why.plugin))
+	return c.view != nil && !c.view.fits[node] && (!rejected || aboutNodes.Has(why.plugin))
 }
 
 // aboutNodes are the Filter plugins that look at nothing of a node but the node object.

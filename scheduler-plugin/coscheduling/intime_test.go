@@ -145,7 +145,8 @@ func TestAReservationGrowsWithItsGang(t *testing.T) {
 	})
 }
 
-// TestAGangWaitsWhereAPodIsInItsWay: the Pod that is in the gang's way on node-0 ends in an hour. On node-1 work ends in ten hours.
+// TestAGangWaitsWhereAPodIsInItsWay: that Pod ends in an hour on node-0, where two cores are free. On node-1 work ends in ten hours.
+// Until then only short work may use the cores, however short the gang is itself.
 func TestAGangWaitsWhereAPodIsInItsWay(t *testing.T) {
 	for name, wants := range map[string]podOption{
 		"because it has the gang's host port": func(p *schedulertesting.PodWrapper) { p.HostPort(8080) },
@@ -156,14 +157,26 @@ func TestAGangWaitsWhereAPodIsInItsWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				w := newWorld(t, all(makeNodes("node", 2, 4), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode, wants),
-					makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), wants),
-					makeGroup("two", 1, runsFor(36_000)), makePod("two-0", inGroup("two"), onNode("node-1"), plusCores("3")))...)
+				w := newWorld(t, all(makeNodes("node", 2, 4), bornAt(1, makeGroup("big", 1, runsFor(60))), makeMembers("big", 1, plusCores("1"), wants),
+					makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0), plusCores("1"), wants),
+					makeGroup("two", 1, runsFor(36_000)), makePod("two-0", inGroup("two"), onNode("node-1"), startedAgo(0), plusCores("3")))...)
 				w.start()
 				w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
-				if !w.reserved("big").IsOn("node-0") {
-					t.Error("the gang is to wait for ten hours")
+				for name, seconds := range map[string]int32{"short": 600, "long": 7200} {
+					w.create(bornAt(5, makeGroup(name, 1, runsFor(seconds))))
+					w.create(makePod(name+"-0", inGroup(name), plusCores("1")))
 				}
+				for range 50 {
+					if time.Sleep(time.Minute); w.reserved("big") == nil || !w.reserved("big").IsOn("node-0") {
+						t.Fatalf("no cores of node-0 are reserved: %s", w.told("big").Message)
+					}
+				}
+				if w.placed("short") == 0 || w.placed("long") > 0 {
+					t.Errorf("of the short gang %d Pods run, of the long one %d", w.placed("short"), w.placed("long"))
+				}
+				w.deletePod("short-0")
+				w.deletePod("one-0")
+				w.eventually("the gang is placed", func() bool { return w.placed("big") == 1 })
 			})
 		})
 	}

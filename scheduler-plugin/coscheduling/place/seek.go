@@ -173,7 +173,7 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 		if err != nil {
 			return nil, err
 		}
-		if other := room.NewInTime(gang, found.places, ends, s.cluster.Snapshot, now); other != nil {
+		if other := room.NewInTime(gang, found.places, s.found.barring(found.victims), ends, s.cluster.Snapshot, now); other != nil {
 			reserved = room.Better(has, other, now)
 		}
 	}
@@ -181,6 +181,23 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 		reserved.Continue(own, s.cluster.Snapshot, now)
 	}
 	return reserved, nil
+}
+
+// barring returns those of some Pods on whose nodes plugins reject members, resources left aside.
+func (s *survey) barring(pods []*corev1.Pod) sets.Set[types.UID] {
+	hidden := sets.New[string]()
+	for n := range s.world.Nodes {
+		if s.hides(n) {
+			hidden.Insert(s.world.Nodes[n].Name)
+		}
+	}
+	barring := sets.New[types.UID]()
+	for _, pod := range pods {
+		if hidden.Has(pod.Spec.NodeName) {
+			barring.Insert(pod.UID)
+		}
+	}
+	return barring
 }
 
 // mayStay reports whether no reserved node keeps out the member for which it is reserved, and all reserved nodes together
@@ -313,12 +330,15 @@ func (s *seeker) findInTime(ctx context.Context, pool *pool, has *room.Reservati
 // search may find a better place than packing, so packing counts only where it is sure to find the best.
 const fewEnding = 512
 
-// hidesNodes reports whether plugins reject a node only because of Pods of which one may end. Packing does not use such
-// nodes.
+// hidesNodes reports whether a Pod of a pool that ends by itself is on a node that is hidden.
 func (s *survey) hidesNodes(pool *pool) bool {
-	return slices.ContainsFunc(pool.soon, func(one soon) bool {
-		return slices.ContainsFunc(s.classes, func(c *class) bool { return c.fitsLater(pool.seen[one.pod].node) })
-	})
+	return slices.ContainsFunc(pool.soon, func(one soon) bool { return s.hides(pool.seen[one.pod].node) })
+}
+
+// hides reports whether plugins reject a node only because of Pods there, resources left aside. Packing does not use such
+// nodes.
+func (s *survey) hides(node int) bool {
+	return slices.ContainsFunc(s.classes, func(c *class) bool { return c.fitsLater(node) })
 }
 
 // takes returns what all waiting members together take.

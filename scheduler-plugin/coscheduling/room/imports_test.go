@@ -16,6 +16,7 @@ func TestRoomActsOnNothing(t *testing.T) {
 		"k8s.io/api/core/v1",
 		"k8s.io/apimachinery/pkg/apis/meta/v1",
 		"k8s.io/apimachinery/pkg/types",
+		"k8s.io/apimachinery/pkg/util/sets",
 		"k8s.io/component-helpers/scheduling/corev1",
 		"k8s.io/kube-scheduler/framework",
 		"k8s.io/kubernetes/pkg/scheduler/framework",

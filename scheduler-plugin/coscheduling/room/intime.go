@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -27,8 +28,10 @@ type Ends map[types.UID]time.Time
 
 // progress is what a reservation in time remembers.
 type progress struct {
-	// left is how many Pods have to end before the gang has its place.
-	left int
+	// left is how many Pods have to end before the gang has its place. barring are those of them that bar a member from
+	// its node although the node may have the amounts, for instance by a host port.
+	left    int
+	barring sets.Set[types.UID]
 	// announced is the value of From for which other gangs and Pods were last woken. They are woken again only if From
 	// becomes notably later.
 	announced time.Time
@@ -41,10 +44,12 @@ type progress struct {
 }
 
 // NewInTime returns a reservation of room for members on their nodes. The gang needs the room from the time at which
-// there is room for all members; ends says which Pods end by then. The result is nil if some node never has the room.
-func NewInTime(gang Gang, members []*framework.PodInfo, ends Ends, nodes Nodes, now time.Time) *Reservation {
+// there is room for all members; ends says which Pods end by then. barring are Pods that have to end even if the nodes
+// have room without that; Pods that are not on these nodes, or do not end, are ignored. The result is nil if some node
+// never has the room.
+func NewInTime(gang Gang, members []*framework.PodInfo, barring sets.Set[types.UID], ends Ends, nodes Nodes, now time.Time) *Reservation {
 	r := New(gang, InTime, members, nil, now.Add(longestUnseen))
-	r.From, r.begun, r.seen = now, now, now
+	r.From, r.begun, r.seen, r.barring = now, now, now, barring
 	known := true
 	var awaited []fwk.PodInfo
 	for _, name := range slices.Sorted(maps.Keys(r.byNode)) {
@@ -61,15 +66,14 @@ func NewInTime(gang Gang, members []*framework.PodInfo, ends Ends, nodes Nodes, 
 		if !lacks.IsZero() {
 			return nil
 		}
-		if r.left += needs; needs > 0 {
-			last := ends[pods[needs-1].GetPod().UID]
-			known = known && !last.IsZero()
-			if r.From.Before(last) {
-				r.From = last
-			}
-		}
 		for i, pod := range pods {
-			if i < needs || !ends[pod.GetPod().UID].IsZero() {
+			end, must := ends[pod.GetPod().UID], i < needs || barring.Has(pod.GetPod().UID)
+			if must {
+				r.left++
+				known = known && !end.IsZero()
+				r.From = times.Later(r.From, end)
+			}
+			if must || !end.IsZero() {
 				awaited = append(awaited, pod)
 			}
 		}
@@ -112,7 +116,7 @@ func isReady(node *corev1.Node) bool {
 
 // Renewed returns r with the ends of Pods as they are known now, or nil if the gang has no place on r's nodes any more.
 func (r *Reservation) Renewed(gang Gang, ends Ends, nodes Nodes, now time.Time) *Reservation {
-	stays := NewInTime(gang, r.Members, ends, nodes, now)
+	stays := NewInTime(gang, r.Members, r.barring, ends, nodes, now)
 	if stays != nil && r.From.IsZero() {
 		// The gang keeps waiting for the same work, rather than take the room of a service's Pod that is being
 		// replaced.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -51,7 +52,7 @@ func TestFromWhenOnAGangHasItsPlace(t *testing.T) {
 				}
 			}
 			node := nodeWith("a", amounts{cpu: "4"}, jobs...)
-			r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 4), ends, cluster{"a": node}, noon)
+			r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 4), nil, ends, cluster{"a": node}, noon)
 			if tc.from == never {
 				if r != nil {
 					t.Fatalf("room is reserved from %v on", r.From)
@@ -80,7 +81,7 @@ func TestFromWhenOnAGangHasItsPlace(t *testing.T) {
 func TestRoomThatTheGangDoesNotNeed(t *testing.T) {
 	jobs := []*framework.PodInfo{podOn(t, "a", "one", amounts{cpu: "2"}), podOn(t, "a", "two", amounts{cpu: "2"})}
 	ends := Ends{jobs[0].Pod.UID: noon.Add(10 * time.Minute), jobs[1].Pod.UID: noon.Add(10 * time.Minute)}
-	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), ends, cluster{"a": nodeWith("a", amounts{cpu: "4"}, jobs...)}, noon)
+	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), nil, ends, cluster{"a": nodeWith("a", amounts{cpu: "4"}, jobs...)}, noon)
 	for _, left := range [][]*framework.PodInfo{jobs, jobs[:1]} {
 		if got := r.Reserved(nodeWith("a", amounts{cpu: "4"}, left...))[cpu]; got != 0 {
 			t.Errorf("%d millicores are kept with %d Pods", got, len(left))
@@ -88,6 +89,22 @@ func TestRoomThatTheGangDoesNotNeed(t *testing.T) {
 	}
 	if got := r.Reserved(nodeWith("a", amounts{cpu: "4"}))[cpu]; got != 2000 {
 		t.Errorf("%d millicores are kept when both have ended", got)
+	}
+}
+
+// TestAGangWaitsForAPodInItsWayThoughThereIsRoom for its two members: that Pod has their host port, for instance.
+func TestAGangWaitsForAPodInItsWayThoughThereIsRoom(t *testing.T) {
+	jobs := coresOn(t, "a", "job", 2)
+	first, inTheWay := jobs[0].Pod.UID, jobs[1].Pod.UID
+	nodes := cluster{"a": nodeWith("a", amounts{cpu: "4"}, jobs...)}
+	for _, until := range []time.Time{noon.Add(time.Hour), {}} {
+		ends := Ends{first: noon.Add(time.Minute), inTheWay: until}
+		r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), sets.New(inTheWay), ends, nodes, noon)
+		for when, r := range map[string]*Reservation{"at first": r, "when renewed": r.Renewed(r.Gang, ends, nodes, noon.Add(time.Second))} {
+			if !r.From.Equal(until) || r.left != 1 {
+				t.Errorf("%s it has its place at %v when %d have ended, want %v and 1", when, r.From, r.left, until)
+			}
+		}
 	}
 }
 
@@ -157,7 +174,7 @@ func TestAReservationMovesOnlyToABetterPlace(t *testing.T) {
 			if tc.aGone {
 				delete(nodes, "a")
 			}
-			other := NewInTime(gang("gang", 0, 0), members("b"), ends, nodes, noon)
+			other := NewInTime(gang("gang", 0, 0), members("b"), nil, ends, nodes, noon)
 			got := Better(own.Renewed(own.Gang, ends, nodes, noon), other, noon)
 			if got == nil != (tc.want == "") || got != nil && !got.IsOn(tc.want) {
 				t.Errorf("it is %+v, want one on %q", got, tc.want)
@@ -189,7 +206,7 @@ func TestAReservationKeepsNoMoreIdleThanItsGangWillUse(t *testing.T) {
 		"a gang that is not known to end, and waits for longer": {0, 15 * time.Minute, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), someTime(job), nodes, noon)
+			r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), nil, someTime(job), nodes, noon)
 			for minute := 1; minute <= 50; minute++ {
 				r = renewed(r, someTime(job), nodes, noon.Add(time.Duration(minute)*time.Minute))
 				if may := r.MayHold(tc.runs, noon.Add(-tc.waited)); may != (minute <= tc.most) {
@@ -207,7 +224,7 @@ func TestAReservationThatOthersMayUseUntilAKnownTimeIsKept(t *testing.T) {
 	nodes := cluster{"a": nodeWith("a", amounts{cpu: "2"}, job...)}
 	inAnHour := func(now time.Time) Ends { return Ends{job[0].Pod.UID: now.Add(time.Hour)} }
 	now := noon
-	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), inAnHour(now), nodes, now)
+	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), nil, inAnHour(now), nodes, now)
 	for range 1000 {
 		now = now.Add(time.Minute)
 		if r = renewed(r, inAnHour(now), nodes, now); !r.MayHold(time.Minute, noon) {
@@ -228,7 +245,7 @@ func TestAReservationThatOthersMayUseUntilAKnownTimeIsKept(t *testing.T) {
 // TestALargeGangThatRunsForLongMayHaveRoomReserved: all of its members together run for centuries.
 func TestALargeGangThatRunsForLongMayHaveRoomReserved(t *testing.T) {
 	nodes := cluster{"a": nodeWith("a", amounts{cpu: "40"})}
-	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 40), nil, nodes, noon)
+	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 40), nil, nil, nodes, noon)
 	if !r.MayHold(10*365*24*time.Hour, noon) {
 		t.Error("nothing may be held for it")
 	}

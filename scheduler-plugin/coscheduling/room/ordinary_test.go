@@ -166,7 +166,7 @@ func TestRoomIsCountedAsADumbOneCountsIt(t *testing.T) {
 		if got := may(inTime); got != wantMay {
 			t.Fatalf("seed %d: it may take what is not held back: %v; the table says %v", seed, got, wantMay)
 		}
-		if got := NewInTime(gang("gang", 0, 0), members, someTime(awaited), cluster{"a": node}, noon) != nil; got != wantStands {
+		if got := NewInTime(gang("gang", 0, 0), members, nil, someTime(awaited), cluster{"a": node}, noon) != nil; got != wantStands {
 			t.Fatalf("seed %d: the gang has its room when they have ended: %v; the table says %v", seed, got, wantStands)
 		}
 		for _, counted := range []struct {

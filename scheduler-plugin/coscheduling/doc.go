@@ -92,7 +92,7 @@
 //  2. The reservation covers the room that running work will have left by a certain time (room/intime.go: NewInTime).
 //     Each cycle of the gang renews the reservation, as the expected ends change (room/intime.go: Reservation.Renewed).
 //     The plugins are asked about other nodes only if packing shows that the gang would have its room there notably
-//     earlier (place/seek.go: seeker.findByPacking, room/intime.go: Reservation.IsWorseThan).
+//     earlier (place/seek.go: seeker.findInTime, room/intime.go: Reservation.IsWorseThan).
 //  3. The reservation ends when the gang no longer waits (reservations.go: keeper.prune), or when nodes that no other
 //     work may use were idle for the gang for too long (room/intime.go: Reservation.MayHold).
 package coscheduling

@@ -307,17 +307,40 @@ func (s *seeker) nextDeadline() deadline {
 // findInTime searches as findSpace does, among the Pods that end by themselves, for the earliest time at which the
 // gang's minimum has room. `has` is the gang's present reservation, nil if it has none. If packing shows no place that is
 // better, findInTime returns nil without asking the plugins.
+//
+// Packing is tried first, among the Pods that end first: as many as have to end until the gang fits, at least soonest, and
+// more if the plugins reject the choices. Only nodes that have room for a member when these Pods have ended can help,
+// which are few if the Pods are many.
 func (s *seeker) findInTime(ctx context.Context, pool *pool, has *room.Reservation, until deadline) (*space, error) {
 	if has != nil && !has.Takes.Equal(s.takes()) {
 		has = nil // the gang asks for other amounts now
 	}
-	few := len(pool.soon) <= fewEnding
-	if !few || !s.found.hidesNodes(pool) {
-		found, stays, err := s.findByPacking(ctx, pool, has, few, until)
-		if found != nil || stays || err != nil {
-			return found, err
+	choices := maxChoices
+	if len(pool.soon) <= fewEnding {
+		choices = 1
+		if s.found.hidesNodes(pool) {
+			return s.searchInTime(ctx, pool, until)
 		}
 	}
+	shadow := newShadow(s.found, pool)
+	shortest, fits := shadow.shortest()
+	for n := max(soonest, shortest); fits; n *= 8 {
+		shadow.advance(n)
+		packing := newPacking(s, pool.first(n, shadow.holds), shadow.world, until)
+		if has != nil && !packing.mayBeBetterThan(has) {
+			return nil, nil
+		}
+		found, err := packing.verify(ctx, choices, until)
+		if found != nil || err != nil {
+			return found, err
+		}
+		fits = n < len(pool.soon)
+	}
+	return s.searchInTime(ctx, pool, until)
+}
+
+// searchInTime searches among the Pods that end first, then among more of them, and asks the plugins at each step.
+func (s *seeker) searchInTime(ctx context.Context, pool *pool, until deadline) (*space, error) {
 	for n := soonest; ; n *= 8 {
 		found, err := s.search(ctx, pool.first(n, nil), until, true)
 		if found != nil || err != nil || n >= len(pool.soon) {
@@ -350,31 +373,6 @@ func (s *seeker) takes() provision.Amounts {
 		}
 	}
 	return takes
-}
-
-// findByPacking searches by packing among the Pods that end first: as many as have to end until the gang fits, at least
-// soonest, and more if the plugins reject the choices. Only nodes that have room for a member when these Pods have
-// ended can help, which are few if the Pods are many. If few Pods end, only the best choice counts. `stays` reports that no
-// place is better than that of `has`.
-func (s *seeker) findByPacking(ctx context.Context, pool *pool, has *room.Reservation, few bool, until deadline) (found *space, stays bool, err error) {
-	shadow := newShadow(s.found, pool)
-	shortest, fits := shadow.shortest()
-	for n := max(soonest, shortest); fits; n *= 8 {
-		shadow.advance(n)
-		packing := newPacking(s, pool.first(n, shadow.holds), shadow.world, until)
-		if has != nil && !packing.mayBeBetterThan(has) {
-			return nil, true, nil
-		}
-		best := maxChoices
-		if few {
-			best = 1
-		}
-		found, err = packing.verify(ctx, best, until)
-		if found != nil || err != nil || n >= len(pool.soon) {
-			return found, false, err
-		}
-	}
-	return nil, false, nil
 }
 
 // soonest is how many of the Pods that end by themselves are searched first, at least.

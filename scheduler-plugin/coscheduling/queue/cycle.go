@@ -28,7 +28,7 @@ type Refusal struct {
 	// with others.
 	Shape string
 	// Again is when the gang has another cycle even if nothing happens. If it is zero, the gang has one after
-	// idleAfter.
+	// renewAfter or idleAfter.
 	Again time.Time
 	// Helpless is how long the gang loses its right to a reservation, because no room can be reserved for the gang. 0:
 	// the gang keeps the right.
@@ -40,8 +40,13 @@ type Refusal struct {
 }
 
 // idleAfter is how long after a refusal the first gang of a shape has another cycle even without a known event: some
-// changes cause no event.
-const idleAfter = time.Minute
+// changes cause no event, for instance of a PodDisruptionBudget. kube-scheduler tries Pods as often by default. There may be
+// thousands of shapes, so this time decides how much work a queue is in which nothing happens.
+const idleAfter = 5 * time.Minute
+
+// renewAfter is the same for the gang that has the right to a reservation. It sees there whether work will end at other times
+// than before.
+const renewAfter = time.Minute
 
 // Terms are the back-off times of a gang.
 type Terms struct {
@@ -117,6 +122,9 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.end(g)
 	g.state, g.refusal = refused, &s.refusal
+	if q.hopeful.first() == g {
+		g.again = times.Sooner(g.again, now.Add(renewAfter))
+	}
 	if g.tries == s {
 		g.tries, s.tried = nil, nil
 	}

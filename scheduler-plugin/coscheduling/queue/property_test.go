@@ -441,7 +441,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 			for range steps / 30 {
 				f.step()
 			}
-			f.quiet(2 * time.Minute)
+			f.quiet(2 * idleAfter)
 		}
 	}
 }

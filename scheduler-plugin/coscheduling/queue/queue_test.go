@@ -114,6 +114,13 @@ func (c *clocked) place(names ...string) {
 	}
 }
 
+// enough has gangs have their minimum, so that they have no right to a reservation.
+func (c *clocked) enough(names ...string) {
+	for _, name := range names {
+		c.Enter(c.ranks[name], false, c.now)
+	}
+}
+
 // wantUntil checks that nobody is next for a while, and that a gang is at its end: Until
 // says so.
 func (c *clocked) wantUntil(d time.Duration, name string) {
@@ -380,20 +387,24 @@ func TestAGangBehindHasNoTurnInItsBackOff(t *testing.T) {
 	c.wantUntil(time.Second, "b")
 }
 
-func TestAGangHasAnotherTurnAfterAnIdleMinute(t *testing.T) {
-	c := newClocked(t, "a")
-	c.refuse(Refusal{}, "a")
-	c.wantUntil(time.Minute, "a")
-	c.refuse(Refusal{}, "a")
-	c.wantUntil(time.Minute, "a")
+func TestAGangHasAnotherTurnThoughNothingHappens(t *testing.T) {
+	c := newClocked(t, "first", "second")
+	c.refuse(Refusal{}, "first", "second")
+	for range 5 {
+		c.wantUntil(time.Minute, "first")
+		c.refuse(Refusal{}, "first")
+	}
+	c.refuse(Refusal{}, "second") // after five minutes
+	c.Leave(keyOf("first"), c.now)
+	c.wantUntil(time.Minute, "second")
 }
 
 func TestAGangHasAnotherTurnWhenItIsToldSo(t *testing.T) {
 	tests := map[string]struct{ again, want time.Duration }{
-		"soon":                       {5 * time.Second, 5 * time.Second},
-		"later than the idle minute": {2 * time.Minute, time.Minute},
-		"within its back-off":        {time.Millisecond, time.Second},
-		"in the past":                {-time.Hour, time.Second},
+		"soon":                           {5 * time.Second, 5 * time.Second},
+		"later than it would be without": {2 * time.Minute, time.Minute},
+		"within its back-off":            {time.Millisecond, time.Second},
+		"in the past":                    {-time.Hour, time.Second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -167,7 +167,7 @@ func TestTheNextOneIsTriedWhenOneLikeItDoesNotShowWhetherThereIsRoom(t *testing.
 func TestNobodyIsTriedBesideOneLikeIt(t *testing.T) {
 	tests := map[string]func(*clocked){
 		"and something happens again": (*clocked).anything,
-		"and an idle minute is over":  func(c *clocked) { c.after(2 * time.Minute) },
+		"and an idle time is over":    func(c *clocked) { c.after(2 * idleAfter) },
 		"and something happens in its cycle": func(c *clocked) {
 			c.begin("a")
 			c.anything()
@@ -390,26 +390,27 @@ func TestAGangThatTakesOverABackOffHasOneEarlyTurnInTheShortest(t *testing.T) {
 	c.wantNext("e")
 }
 
-// TestGangsAlikeHaveOneTurnInAnIdleMinute, whoever of them is left.
-func TestGangsAlikeHaveOneTurnInAnIdleMinute(t *testing.T) {
+// TestGangsAlikeHaveOneTurnThoughNothingHappens, whoever of them is left.
+func TestGangsAlikeHaveOneTurnThoughNothingHappens(t *testing.T) {
 	c := newClocked(t, "a", "b", "c")
+	c.enough("a", "b", "c")
 	c.refuse(x, "a")
 	c.alike("x", "b", "c")
-	c.wantUntil(time.Minute, "a")
+	c.wantUntil(idleAfter, "a")
 	c.unlike("x", "a")
 	c.refused("a", x)
 	c.Leave(keyOf("a"), c.now)
-	c.wantUntil(time.Minute, "b")
+	c.wantUntil(idleAfter, "b")
 	c.unlike("x", "b")
 	c.refused("b", x)
 	b := c.ranks["b"]
 	b.Priority = -1
 	c.Rerank(b, c.now)
-	c.wantUntil(time.Minute, "c")
+	c.wantUntil(idleAfter, "c")
 	c.unlike("x", "c")
 	c.refused("c", x)
 	c.Forget(keyOf("c"), c.now)
-	c.wantUntil(time.Minute, "b")
+	c.wantUntil(idleAfter, "b")
 }
 
 // TestAGangInDebtKeepsNobodyLikeItWaiting: its namespace took too much time, not theirs.

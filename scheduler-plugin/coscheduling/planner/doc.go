@@ -12,7 +12,7 @@
 // The search goes over domains, not over single members:
 //
 //  1. The nodes are split into candidates: one for each combination of domains of the Required levels, or a
-//     single one without such levels.
+//     single one without such levels. Those that certainly can't hold the minima are left out (Exceeds).
 //  2. In each candidate all members are packed. If not all fit, the needed members are packed first, and then as
 //     many others as still fit. Both are packed by priority, unless the minima can't be met that way.
 //  3. Plans yields the candidates in which the minima hold, the tightest first, so that the largest room stays
@@ -25,6 +25,5 @@
 // misses about three in a thousand.
 //
 // The planner knows only resources, eligibility and spreads. The caller verifies everything else that depends on where
-// other members went, such as affinity, and asks for the next plan if one does not hold. Exceeds tells
-// cheaply that a gang can have no plan.
+// other members went, such as affinity, and asks for the next plan if one does not hold.
 package planner

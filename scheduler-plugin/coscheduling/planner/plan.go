@@ -17,6 +17,9 @@ func Plans(world *World, gang *Gang) iter.Seq[Plan] {
 			return
 		}
 		candidates := candidates(world, gang)
+		if needed(gang) > 0 {
+			candidates = slices.DeleteFunc(candidates, func(c candidate) bool { return Exceeds(world, gang, c.nodes) })
+		}
 		if len(candidates) == 1 {
 			if p, ok := pack(world, gang, order(world, gang, candidates[0].nodes, gang.Levels, 0)); ok {
 				yield(p.plan())

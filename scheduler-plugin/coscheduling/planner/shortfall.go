@@ -32,7 +32,7 @@ func Explain(world *World, gang *Gang) Shortfall {
 	var where candidate
 	all := candidates(world, gang)
 	for _, c := range all {
-		p := newPacking(world, gang, order(world, gang, c.nodes, nil, 0))
+		p := newPacking(world, gang, c.nodes)
 		p.placeNeeded(Orders(world, gang, c.nodes)[0], bySize(gang))
 		if best == nil || p.total() > best.total() {
 			best, where = p, c

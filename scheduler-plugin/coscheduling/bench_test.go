@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -19,6 +20,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -275,6 +277,58 @@ func BenchmarkInTime(b *testing.B) {
 			b.ReportMetric((searched-refused).Seconds()*1000/float64(b.N), "search-ms/op")
 			b.ReportMetric((renewed-refused).Seconds()*1000/float64(b.N), "renew-ms/op")
 			b.ReportMetric(refused.Seconds()*1000/float64(b.N), "refused-ms/op")
+		})
+	}
+}
+
+// BenchmarkBehindAReservation plans a gang of eight on 5000 nodes of eight cores. Room for another gang is reserved on so many
+// of them, and so many others are idle.
+func BenchmarkBehindAReservation(b *testing.B) {
+	for name, bc := range map[string]struct{ reserved, idle int }{
+		"of no node, and is placed":     {reserved: 0, idle: 100},
+		"of 2000 nodes, and is placed":  {reserved: 2000, idle: 100},
+		"of 2000 nodes, and is refused": {reserved: 2000},
+	} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b)
+			w.args = `{"cycleTimeout":"60s"}` // the machine may be busy
+			w.verbosity = 0
+			w.start()()
+			var members []*framework.PodInfo
+			for i, object := range makeNodes("node", 5000, 8) {
+				w.sched.Cache.AddNode(klog.Background(), object.(*corev1.Node))
+				pod := makePod(fmt.Sprintf("pod-%d", i), onNode(fmt.Sprintf("node-%d", i)), plusCores("7"))
+				switch {
+				case i < bc.reserved:
+					info, err := framework.NewPodInfo(pod)
+					if err != nil {
+						b.Fatal(err)
+					}
+					members = append(members, info)
+				case i >= bc.reserved+bc.idle:
+					if err := w.sched.Cache.AddPod(klog.Background(), pod); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			engine := w.engine()
+			if len(members) > 0 {
+				ahead := room.Gang{Rank: queue.Rank{Key: dialect.Key{Dialect: gangName.Dialect, Namespace: gangName.Namespace, Name: "large"}, Priority: 10}}
+				engine.room.Keep(room.New(ahead, room.InTime, members, nil, time.Now().Add(time.Hour)))
+			}
+			view := viewOf(makeGroup("gang", 8), makeMembers("gang", 8, plusCores("7")))
+			ctx := klog.NewContext(b.Context(), klog.Background())
+			report := cputime.Start(b)
+			for b.Loop() {
+				out, err := engine.plan(ctx, &view, false)
+				if err != nil || len(out.Placements) > 0 != (bc.idle > 0) {
+					b.Fatalf("%d are placed: %v, %v", len(out.Placements), out.Shortfall, err)
+				}
+				for _, p := range out.Placements {
+					kube.UndoReserve(ctx, p.Profile, p.State, p.Assumed.Pod, p.Node)
+				}
+			}
+			report(b.N)
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -19,59 +18,88 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// ahead is the room that a gang has to leave free for gangs ahead. The members of these gangs are assumed in the
-// snapshot, so that plugins and the planner see the room as used.
+// ahead is the room that a gang has to leave free for the members of gangs ahead.
+//
+// Most members affect others only by the resources that they take. These members are counted: the planner has so much
+// less on their nodes, and a node is checked again before a member of the gang is put there. Of a hundred thousand
+// members, each put into the snapshot would cost microseconds, and the plugins would look again at each of their nodes.
+// Other members are assumed in the snapshot, where plugins see them: those with host ports, for instance, and all if the
+// gang's placement depends on which Pods are on a node.
 type ahead struct {
 	reserved []*room.Reservation
 	snapshot kube.Snapshot
-	// pods are the assumed members, in the order in which they were assumed.
-	pods []*corev1.Pod
+	counted  absent
+	// pods are the assumed members, in the order in which they were assumed. assumed are their UIDs.
+	pods    []*corev1.Pod
+	assumed sets.Set[types.UID]
 }
 
-// respect puts the members of reservations into the snapshot while a gang is planned. On an error, some members may be
-// there already.
-//
-// There may be a hundred thousand members, and each Pod put into the snapshot costs microseconds. So respect merges the
-// plain members on a node into one Pod with the sum of their requests, unless that could change where the gang is
-// placed.
+// respect reserves room for the members of gangs ahead while a gang is planned. On an error, some members may be in the
+// snapshot already.
 func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (*ahead, error) {
-	a := &ahead{reserved: reserved, snapshot: snapshot}
-	on := make(map[string][]*framework.PodInfo)
-	var nodes []string
+	a := &ahead{reserved: reserved, snapshot: snapshot, counted: make(absent), assumed: sets.New[types.UID]()}
+	apart := len(reserved) > 0 && tellsApart(gang)
 	for _, of := range reserved {
 		for _, m := range of.Members {
-			node := m.Pod.Spec.NodeName
-			if _, known := on[node]; !known {
-				nodes = append(nodes, node)
-			}
-			on[node] = append(on[node], m)
-		}
-	}
-	merges := merger{gang: gang}
-	for _, name := range nodes {
-		node, err := snapshot.Get(name)
-		if err != nil {
-			continue // the node is gone
-		}
-		members, err := merges.merge(on[name], node)
-		if err != nil {
-			return a, err
-		}
-		for _, m := range members {
-			if m, err = withoutPortsInUse(m, node); err != nil {
+			if node := m.Pod.Spec.NodeName; !apart && isPlain(m) {
+				a.counted[node] = append(a.counted[node], m)
+			} else if err := a.assume(m); err != nil {
 				return a, err
 			}
-			if err := snapshot.AssumePod(m); err != nil {
-				return a, fmt.Errorf("holding room for %s: %w", klog.KObj(m.Pod), err)
-			}
-			a.pods = append(a.pods, m.Pod)
 		}
 	}
 	return a, nil
+}
+
+// assume puts a member of a gang ahead into the snapshot.
+func (a *ahead) assume(member *framework.PodInfo) error {
+	node, err := a.snapshot.Get(member.Pod.Spec.NodeName)
+	if err != nil {
+		return nil // the node is gone
+	}
+	if member, err = withoutPortsInUse(member, node); err != nil {
+		return err
+	}
+	if err := a.snapshot.AssumePod(member); err != nil {
+		return fmt.Errorf("holding room for %s: %w", klog.KObj(member.Pod), err)
+	}
+	a.pods = append(a.pods, member.Pod)
+	a.assumed.Insert(member.Pod.UID)
+	return nil
+}
+
+// assumeAll puts the counted members, too, into the snapshot.
+func (a *ahead) assumeAll() error {
+	for _, of := range a.reserved {
+		for _, m := range of.Members {
+			if _, counted := a.counted[m.Pod.Spec.NodeName]; !counted || !isPlain(m) {
+				continue
+			}
+			if err := a.assume(m); err != nil {
+				return err
+			}
+		}
+	}
+	a.counted = nil
+	return nil
+}
+
+// leavesRoom reports whether a node has room for a Pod beside the counted members.
+func (a *ahead) leavesRoom(pod fwk.PodInfo, node fwk.NodeInfo) bool {
+	counted := a.counted[node.Node().Name]
+	if len(counted) == 0 {
+		return true
+	}
+	reserved := make(provision.Amounts)
+	for _, member := range counted {
+		reserved.Add(room.TakesOf(member))
+	}
+	return room.Fits(room.TakesOf(pod), reserved, node)
 }
 
 // withoutPortsInUse returns a member without the host ports that Pods on the node have. A node counts a port of an address
@@ -106,90 +134,20 @@ func withoutPortsInUse(member *framework.PodInfo, node fwk.NodeInfo) (*framework
 	return info, nil
 }
 
-// merger merges Pods of other gangs on a node.
-type merger struct {
-	gang *Gang
-	// asked reports whether never and leastCPU have been computed. never reports that nothing may be merged, because
-	// the gang's placement depends on which Pods are on a node. leastCPU is the smallest CPU request of a member of the
-	// gang.
-	asked, never bool
-	leastCPU     int64
-}
-
-// merge returns the members on a node, with the plain members merged into one. It merges nothing if the gang's
-// placement depends on which Pods are on a node, or if the gang might reach the node's limit of Pods: a merged Pod
-// would count only once.
-func (m *merger) merge(members []*framework.PodInfo, node fwk.NodeInfo) ([]*framework.PodInfo, error) {
-	if len(members) < 2 || m.tellsApart() {
-		return members, nil
-	}
-	var rest []*framework.PodInfo
-	var cpu, memory, storage int64
-	scalars := make(map[corev1.ResourceName]int64)
-	for _, info := range members {
-		if isPlain(info) {
-			takes := info.CalculateResource().Resource
-			cpu, memory, storage = cpu+takes.GetMilliCPU(), memory+takes.GetMemory(), storage+takes.GetEphemeralStorage()
-			for name, q := range takes.GetScalarResources() {
-				scalars[name] += q
-			}
-		} else {
-			rest = append(rest, info)
-		}
-	}
-	merged := len(members) - len(rest)
-	has, used := node.GetAllocatable(), node.GetRequested()
-	more := int64(len(m.gang.Waiting))
-	if m.leastCPU > 0 {
-		more = min(more, max(0, has.GetMilliCPU()-used.GetMilliCPU())/m.leastCPU)
-	}
-	if merged < 2 || int64(len(node.GetPods())+len(members))+more > int64(has.GetAllowedPodNumber()) {
-		return members, nil
-	}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node.Node().Name}}
-	pod.Name, pod.UID = "room-ahead-"+node.Node().Name, types.UID("room-ahead-"+node.Node().Name)
-	requests := corev1.ResourceList{
-		corev1.ResourceCPU:              *resource.NewMilliQuantity(cpu, resource.DecimalSI),
-		corev1.ResourceMemory:           *resource.NewQuantity(memory, resource.BinarySI),
-		corev1.ResourceEphemeralStorage: *resource.NewQuantity(storage, resource.BinarySI),
-	}
-	for name, q := range scalars {
-		requests[name] = *resource.NewQuantity(q, resource.DecimalSI)
-	}
-	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}
-	info, err := framework.NewPodInfo(pod)
-	if err != nil {
-		return nil, fmt.Errorf("merging Pods on %s: %w", node.Node().Name, err)
-	}
-	return append(rest, info), nil
-}
-
-// tellsApart reports whether the gang's placement depends on which Pods are on a node, and not only on what the Pods
-// take.
-func (m *merger) tellsApart() bool {
-	if m.asked {
-		return m.never
-	}
-	m.asked, m.never = true, true
-	pods := m.gang.Waiting
-	if m.gang.announces() {
-		return true // there are virtual members among them
+// tellsApart reports whether a gang's placement depends on which Pods are on a node, and not only on what the Pods take.
+func tellsApart(g *Gang) bool {
+	if g.announces() {
+		return true // there are virtual members among those that wait
 	}
 	seen := make(map[string]bool)
-	for i, pod := range pods {
-		if seen[m.gang.ClassKeys[i]] {
-			continue
-		}
-		seen[m.gang.ClassKeys[i]] = true
-		info, err := framework.NewPodInfo(pod)
-		if err != nil || regardOf(pod) != (regard{}) {
-			return true
-		}
-		if cpu := info.CalculateResource().Resource.GetMilliCPU(); len(seen) == 1 || cpu < m.leastCPU {
-			m.leastCPU = cpu
+	for i, pod := range g.Waiting {
+		if key := g.ClassKeys[i]; !seen[key] {
+			seen[key] = true
+			if regardOf(pod) != (regard{}) {
+				return true
+			}
 		}
 	}
-	m.never = false
 	return false
 }
 

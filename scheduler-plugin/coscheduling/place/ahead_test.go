@@ -16,29 +16,26 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// TestRoomAheadIsPutThereByNode has 1000 members of gangs ahead on ten nodes: what they take is taken, and it is put there
-// node by node, unless the gang that is planned tells Pods apart or the places of nodes for Pods run short.
-func TestRoomAheadIsPutThereByNode(t *testing.T) {
+// TestRoomIsLeftToGangsAhead: a hundred members of gangs ahead are on each of ten nodes. Plain Pods are not put into the snapshot
+// before a search needs them there, unless the gang that is planned tells Pods apart.
+func TestRoomIsLeftToGangsAhead(t *testing.T) {
 	core := map[corev1.ResourceName]string{"cpu": "1", "example.com/gpu": "2"}
 	tests := map[string]struct {
-		pods   int // places on each node
-		member func(*schedulertesting.PodWrapper)
-		ahead  func(*schedulertesting.PodWrapper)
-		want   int
+		member, ahead func(*schedulertesting.PodWrapper)
+		want          int // how many Pods are put there
 	}{
-		"plain Pods":                  {pods: 200, want: 10},
-		"no places for Pods are left": {pods: 100, want: 1000},
-		"members that regard others": {pods: 200, want: 1000, member: func(w *schedulertesting.PodWrapper) {
+		"plain Pods": {want: 0},
+		"members that regard others": {want: 1000, member: func(w *schedulertesting.PodWrapper) {
 			w.PodAntiAffinityExists("x", "zone", schedulertesting.PodAntiAffinityWithRequiredReq)
 		}},
-		"Pods that keep others away": {pods: 200, want: 1000, ahead: func(w *schedulertesting.PodWrapper) {
+		"Pods that keep others away": {want: 1000, ahead: func(w *schedulertesting.PodWrapper) {
 			w.PodAntiAffinityExists("x", "zone", schedulertesting.PodAntiAffinityWithRequiredReq)
 		}},
-		"Pods that take a port": {pods: 200, want: 1000, ahead: func(w *schedulertesting.PodWrapper) { w.HostPort(80) }},
+		"Pods that take a port": {want: 1000, ahead: func(w *schedulertesting.PodWrapper) { w.HostPort(80) }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			snapshot := nodesOf(10, tc.pods)
+			snapshot := nodesOf(10, 200)
 			pod := func(name string, change func(*schedulertesting.PodWrapper)) *schedulertesting.PodWrapper {
 				w := schedulertesting.MakePod().Namespace("ns").Name(name).UID(name).Req(core)
 				if change != nil {
@@ -67,17 +64,20 @@ func TestRoomAheadIsPutThereByNode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, node := range nodes {
-				if used := node.GetRequested(); used.GetMilliCPU() != 100_000 || used.GetScalarResources()["example.com/gpu"] != 200 {
-					t.Errorf("%s has %+v taken, want 100 cores and 200 GPUs", node.Node().Name, used)
+			wantTaken := func(cores, gpus int64) {
+				t.Helper()
+				for _, node := range nodes {
+					if used := node.GetRequested(); used.GetMilliCPU() != 1000*cores || used.GetScalarResources()["example.com/gpu"] != gpus {
+						t.Errorf("%s has %+v taken, want %d cores and %d GPUs", node.Node().Name, used, cores, gpus)
+					}
 				}
 			}
+			if err := ahead.assumeAll(); err != nil {
+				t.Fatal(err)
+			}
+			wantTaken(100, 200)
 			ahead.leave(t.Context())
-			for _, node := range nodes {
-				if used := node.GetRequested(); used.GetMilliCPU() != 0 {
-					t.Errorf("%s has %+v taken afterwards", node.Node().Name, used)
-				}
-			}
+			wantTaken(0, 0)
 		})
 	}
 }

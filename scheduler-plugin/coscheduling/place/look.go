@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -51,10 +49,9 @@ type sight struct {
 	now       time.Time
 }
 
-// look looks at all Pods on nodes. `reserved` are Pods that are there only because room is reserved for them. There may
-// be 100,000 Pods, so the nodes are read in parallel. classes are those of the gang: the field request of seen has
-// the resources that they name.
-func look(ctx context.Context, gang *Gang, classes []*class, cluster *Cluster, reserved sets.Set[types.UID]) (*sight, error) {
+// look looks at all Pods on nodes. There may be 100,000 Pods, so the nodes are read in parallel. classes are those of the
+// gang: the field request of seen has the resources that they name.
+func look(ctx context.Context, gang *Gang, classes []*class, cluster *Cluster) (*sight, error) {
 	nodes, err := cluster.Snapshot.List()
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -75,7 +72,7 @@ func look(ctx context.Context, gang *Gang, classes []*class, cluster *Cluster, r
 			i += begin[n]
 			one := v.see(info, gang, cluster)
 			one.node = n
-			if reserved.Has(info.GetPod().UID) {
+			if cluster.ahead.assumed.Has(info.GetPod().UID) {
 				one.state = expected
 			}
 			if one.byItself {

@@ -5,11 +5,9 @@ package place
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // A Pod that has preempted others is nominated for their node until the others have ended; there are other reasons to
@@ -17,11 +15,8 @@ import (
 // themselves, but the planner needs the amounts: without them, the planner would put members where plugins reject them,
 // and have Pods evicted although there is room.
 
-// nominated are nominated Pods, by node, for which a gang has to leave room.
-type nominated map[string][]fwk.PodInfo
-
 // notOutranked returns the nominated Pods that a gang does not outrank, without the gang's own members.
-func notOutranked(g *Gang, all map[string][]fwk.PodInfo) nominated {
+func notOutranked(g *Gang, all absent) absent {
 	if len(all) == 0 {
 		return nil
 	}
@@ -29,7 +24,7 @@ func notOutranked(g *Gang, all map[string][]fwk.PodInfo) nominated {
 	for _, pod := range g.Waiting {
 		own[pod.UID] = true
 	}
-	var ahead nominated
+	var ahead absent
 	for node, pods := range all {
 		for _, info := range pods {
 			pod := info.GetPod()
@@ -37,7 +32,7 @@ func notOutranked(g *Gang, all map[string][]fwk.PodInfo) nominated {
 				continue
 			}
 			if ahead == nil {
-				ahead = make(nominated)
+				ahead = make(absent)
 			}
 			ahead[node] = append(ahead[node], info)
 		}
@@ -45,37 +40,10 @@ func notOutranked(g *Gang, all map[string][]fwk.PodInfo) nominated {
 	return ahead
 }
 
-// on returns what nominated Pods take, by the index of the node.
-func (n nominated) on(nodes []fwk.NodeInfo, resources resources) map[int][]int64 {
-	if len(n) == 0 {
-		return nil
-	}
-	taken := make(map[int][]int64)
-	for i, node := range nodes {
-		for _, info := range n[node.Node().Name] {
-			if isOn(info, node) {
-				continue // the Pod is placed, and not all caches show it yet
-			}
-			if taken[i] == nil {
-				taken[i] = make([]int64, len(resources.names))
-			}
-			for r, q := range resources.quantities(info.CalculateResource().Resource, 1) {
-				taken[i][r] += q
-			}
-		}
-	}
-	return taken
-}
-
-// isOn reports whether a Pod is on a node.
-func isOn(info fwk.PodInfo, node fwk.NodeInfo) bool {
-	return slices.ContainsFunc(node.GetPods(), func(other fwk.PodInfo) bool { return other.GetPod().UID == info.GetPod().UID })
-}
-
-// message returns for how many nominated Pods room is left, or "".
-func (n nominated) message() string {
+// leftTo returns for how many nominated Pods room is left, as the rest of a sentence, or "".
+func leftTo(nominated absent) string {
 	pods := 0
-	for _, on := range n {
+	for _, on := range nominated {
 		pods += len(on)
 	}
 	if pods == 0 {

@@ -47,6 +47,8 @@ type pass struct {
 	// compared reports that the scores of nodes depend on each other for another reason.
 	compared bool
 	views    []classPass
+	// taken is what absent Pods took on nodes when the pass was last renewed, by the index of the node.
+	taken map[int][]int64
 	// said is what the plugins said, each thing once. number has the indexes.
 	said   []said
 	number map[said]uint16
@@ -99,28 +101,32 @@ func cut[T any](of []T, n int) (first, rest []T) {
 }
 
 // renew updates the resources and domains of each node that has changed. It returns the indexes of these nodes, which
-// the plugins have to look at again. taken is what nominated Pods take, by the index of the node. unsteady are the nodes
+// the plugins have to look at again. taken is what absent Pods take, by the index of the node. unsteady are the nodes
 // with nominated Pods, and with Pods that are assumed because of reservations. Which of these Pods count depends on the
 // gang, and none of them changes the node's generation, so the plugins look at these nodes for each gang.
 func (p *pass) renew(resources resources, levels []planner.Level, taken map[int][]int64, unsteady sets.Set[string]) (changed []int) {
 	for n, info := range p.nodes {
-		generation := info.GetGeneration()
-		if len(unsteady) > 0 && unsteady.Has(info.Node().Name) {
+		node, seen, generation := info.Node(), &p.world.Nodes[n], info.GetGeneration()
+		if len(unsteady) > 0 && unsteady.Has(node.Name) {
 			generation = outdated
-		} else if p.generations[n] == generation {
+		}
+		isSame := generation != outdated && generation == p.generations[n]
+		if isSame && taken[n] == nil && p.taken[n] == nil {
 			continue
 		}
-		p.generations[n] = generation
-		changed = append(changed, n)
-		node, seen := info.Node(), &p.world.Nodes[n]
-		seen.Name, seen.Preferred, seen.Score = node.Name, 0, 0
-		p.avoided = p.avoided || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
-			return taint.Effect == corev1.TaintEffectPreferNoSchedule
-		})
 		resources.readFree(seen.Free, info)
 		for r, q := range taken[n] {
 			seen.Free[r] -= q
 		}
+		if isSame {
+			continue
+		}
+		p.generations[n] = generation
+		changed = append(changed, n)
+		seen.Name, seen.Preferred, seen.Score = node.Name, 0, 0
+		p.avoided = p.avoided || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+			return taint.Effect == corev1.TaintEffectPreferNoSchedule
+		})
 		for l := range levels {
 			seen.Domains[l] = node.Labels[levels[l].Key]
 		}
@@ -128,6 +134,7 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 			p.views[i].forget(n)
 		}
 	}
+	p.taken = taken
 	return changed
 }
 

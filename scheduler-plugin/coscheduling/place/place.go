@@ -10,8 +10,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -30,12 +28,12 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	ahead, err := respect(cluster.Ahead, cluster.Snapshot, admitted)
-	defer ahead.leave(ctx)
+	cluster.ahead, err = respect(cluster.Ahead, cluster.Snapshot, admitted)
+	defer cluster.ahead.leave(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
-	unsteady := ahead.nodes()
+	unsteady := cluster.ahead.nodes()
 	for node := range cluster.Nominated {
 		unsteady.Insert(node)
 	}
@@ -70,11 +68,8 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		why.Message += fmt.Sprintf("; %d of the members are still to come, for %s that the group announces", n, starting.rest().WithoutPods())
 	}
 
-	s := &seeker{gang: first.gang, cluster: &cluster, found: first.found, reserved: sets.New[types.UID](), until: cluster.searchDeadline(),
+	s := &seeker{gang: first.gang, cluster: &cluster, found: first.found, until: cluster.searchDeadline(),
 		wantsDevices: slices.ContainsFunc(first.found.classes, func(c *class) bool { return len(c.devices) > 0 || len(c.info.Pod.Spec.ResourceClaims) > 0 })}
-	for _, pod := range ahead.pods {
-		s.reserved.Insert(pod.UID)
-	}
 	out := refused(&gang, cluster.Own, *why)
 	if err := s.seek(ctx, &out); errors.Is(err, errOverdue) {
 		why.giveUp()
@@ -82,7 +77,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	} else if err != nil {
 		return Outcome{}, err
 	}
-	out.Shortfall.Message += ahead.message(gang.Key.Namespace) + nominated(cluster.Nominated).message()
+	out.Shortfall.Message += cluster.ahead.message(gang.Key.Namespace) + leftTo(cluster.Nominated)
 	// When a nominated Pod is placed elsewhere, the only event is that a Pod was placed.
 	out.Shortfall.Need.RegardsOthers = out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0
 	if r := out.Reservation; r != nil && r.Reason == room.Preemption {

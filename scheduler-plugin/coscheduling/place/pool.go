@@ -72,7 +72,7 @@ func (s *seeker) outranksSome() (bool, error) {
 func (s *seeker) lowestOn(node fwk.NodeInfo) int32 {
 	lowest := int32(math.MaxInt32)
 	for _, info := range node.GetPods() {
-		if pod := info.GetPod(); !s.reserved.Has(pod.UID) {
+		if pod := info.GetPod(); !s.cluster.ahead.assumed.Has(pod.UID) {
 			lowest = min(lowest, corev1helpers.PodPriority(pod))
 		}
 	}

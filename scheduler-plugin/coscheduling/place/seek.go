@@ -28,8 +28,6 @@ type seeker struct {
 	cluster *Cluster
 	// found is what the plugins said when the gang found no place.
 	found *survey
-	// reserved are members of other gangs that are in the snapshot because of reservations.
-	reserved sets.Set[types.UID]
 	// sight is what the gang sees of the Pods on nodes, nil before the first search.
 	sight *sight
 	// until is when all searches of the cycle together have to end. left is how many searches are left; each gets an
@@ -289,11 +287,15 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (*sp
 	return s.search(ctx, pool, until, evenWithout)
 }
 
-// look looks at the Pods on nodes, once for all searches.
+// look looks at the Pods on nodes, once for all searches. The searches need all members of gangs ahead in the snapshot.
 func (s *seeker) look(ctx context.Context) (err error) {
-	if s.sight == nil {
-		s.sight, err = look(ctx, s.gang, s.found.classes, s.cluster, s.reserved)
+	if s.sight != nil {
+		return nil
 	}
+	if err := s.cluster.ahead.assumeAll(); err != nil {
+		return err
+	}
+	s.sight, err = look(ctx, s.gang, s.found.classes, s.cluster)
 	return err
 }
 

@@ -59,6 +59,7 @@ type Cluster struct {
 	// alone, in the order of the queue.
 	Own   *room.Reservation
 	Ahead []*room.Reservation
+	ahead *ahead // what Place makes of them
 	// Reserved is how much room is reserved for gangs ahead, for any reason. MaxPercent is the largest percentage of
 	// each of the cluster's resources that may be reserved.
 	Reserved   provision.Amounts

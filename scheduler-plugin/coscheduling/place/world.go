@@ -46,8 +46,7 @@ func (a *attempt) survey(ctx context.Context) error {
 			keys[i] += pinsOf(a.cluster.Profiles[pod.Spec.SchedulerName], pod)
 		}
 	}
-	nominated := nominated(a.cluster.Nominated)
-	read, err := podclass.LabelKeys(a.gang.Waiting, a.gang.ClassKeys, repelling(nodes, nominated, a.gang.Key.Namespace))
+	read, err := podclass.LabelKeys(a.gang.Waiting, a.gang.ClassKeys, repelling(nodes, a.cluster.Nominated, a.gang.Key.Namespace))
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,9 @@ func (a *attempt) survey(ctx context.Context) error {
 	resources = resources.with(roomOfDevices(ctx, a, nodes))
 	a.found.provided = resources.provided(nodes, classes)
 	pass := passOf(a, nodes, resources, gang.Levels)
-	taken := nominated.on(nodes, resources)
+	taken := make(map[int][]int64)
+	absent(a.cluster.Nominated).addTo(taken, nodes, resources)
+	a.cluster.ahead.counted.addTo(taken, nodes, resources)
 	changed := pass.renew(resources, gang.Levels, taken, a.unsteady)
 	a.found.world, a.found.gang, a.found.avoided = pass.world, gang, pass.avoided
 	for i, class := range classes {
@@ -114,7 +115,7 @@ func (a *attempt) survey(ctx context.Context) error {
 
 // repelling yields the selectors of the required anti-affinity terms that may apply to Pods of a namespace. It looks at
 // the Pods on the given nodes and at nominated Pods.
-func repelling(nodes []fwk.NodeInfo, nominated nominated, namespace string) iter.Seq[labels.Selector] {
+func repelling(nodes []fwk.NodeInfo, nominated absent, namespace string) iter.Seq[labels.Selector] {
 	return func(yield func(labels.Selector) bool) {
 		all := func(infos []fwk.PodInfo) bool {
 			for _, info := range infos {
@@ -156,8 +157,8 @@ func nodesUnder(g *Gang, snapshot kube.Snapshot) []*corev1.Node {
 // relax removes from a request each resource of which a node has too little although the plugins accept the node. The
 // plugins do not count such a resource, for instance because an extender or a DeviceClass provides it. Without relax,
 // the planner would miss this room. With relax it may overestimate the room, which verification corrects. `taken` is
-// what nominated Pods take, nil for nothing. A resource is not removed if a node has too little of it only because of
-// nominated Pods.
+// what absent Pods take, nil for nothing. A resource is not removed if a node has too little of it only because of
+// absent Pods.
 func relax(request, free, taken []int64) {
 	for r := range request {
 		has := free[r]

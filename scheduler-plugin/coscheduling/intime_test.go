@@ -607,3 +607,41 @@ func TestTwoBrokenGangsDoNotWaitForEachOther(t *testing.T) {
 func (w *world) helpless(group string) bool {
 	return w.told(group).Helpless > 0
 }
+
+// TestAMemberThatItsNodeRejectsLeavesReservedRoomAlone: the planner puts both members on the small node, which has a volume for one of
+// them. There is another volume on a node that is reserved.
+func TestAMemberThatItsNodeRejectsLeavesReservedRoomAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		objects := all(makeNodes("node", 2, 4), bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, plusCores("3")),
+			makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0), plusCores("3")))
+		w := newWorld(t, append(objects, localClass(), localVolume("small-0"), localVolume("node-1"))...)
+		w.start()
+		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+		for _, object := range all(makeNodes("small", 1, 2), volumeClaims("late", 2), bornAt(5, makeGroup("late", 2)), makeMembers("late", 2, withVolumeClaim)) {
+			w.create(object)
+		}
+		time.Sleep(time.Minute)
+		if w.placed("late") > 0 {
+			t.Error("the gang behind is placed on a node that is reserved")
+		}
+		w.deletePod("one-0")
+		w.eventually("the first gang is placed", func() bool { return w.placed("big") == 2 })
+	})
+}
+
+// TestWhatAGangBehindAReservationLacks: two of the three members would have room beside what is reserved.
+func TestWhatAGangBehindAReservationLacks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 4), makeNodes("small", 1, 2), bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, plusCores("3")),
+			makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0), plusCores("3")))...)
+		w.start()
+		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+		for _, object := range all(bornAt(5, makeGroup("late", 3)), makeMembers("late", 3)) {
+			w.create(object)
+		}
+		w.condition("late", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if got, want := w.told("late").Message, "there is room for 2 of the 3 members that are needed; the others are short of 1 cpu"; !strings.HasPrefix(got, want) {
+			t.Errorf("it is told %q, want %q", got, want)
+		}
+	})
+}

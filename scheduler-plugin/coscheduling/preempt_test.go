@@ -516,3 +516,19 @@ func TestTheDearestIsNotTakenWhereAPortIsInTheWay(t *testing.T) {
 		}
 	})
 }
+
+// TestVictimsOfAGangAheadMakeRoomForItAlone, while they are still ending: a gang that also outranks others evicts more.
+func TestVictimsOfAGangAheadMakeRoomForItAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), makePod("low-0", onNode("node-0"), wholeNode), makePod("low-1", onNode("node-1"), wholeNode),
+			makeGroup("high", 1), makePod("high-0", inGroup("high"), wholeNode, ofPriority(100)))...)
+		w.lingers = true
+		w.start()
+		w.eventually("one Pod is evicted", func() bool { return len(w.victims()) == 1 })
+		w.create(makeGroup("middle", 1))
+		w.create(makePod("middle-0", inGroup("middle"), wholeNode, ofPriority(50)))
+		w.eventually("the other Pod is evicted, too", func() bool { return len(w.victims()) == 2 })
+		w.finish("low-0", "low-1")
+		w.eventually("both gangs are placed", func() bool { return w.placed("high") == 1 && w.placed("middle") == 1 })
+	})
+}

@@ -29,7 +29,8 @@ import (
 // less on their nodes, and a node is checked again before a member of the gang is put there. Of a hundred thousand
 // members, each put into the snapshot would cost microseconds, and the plugins would look again at each of their nodes.
 // Other members are assumed in the snapshot, where plugins see them: those with host ports, for instance, and all if the
-// gang's placement depends on which Pods are on a node.
+// gang's placement depends on which Pods are on a node. All are assumed for a gang with a right to a reservation, too:
+// whether it has its place there is read from the snapshot.
 type ahead struct {
 	reserved []*room.Reservation
 	snapshot kube.Snapshot
@@ -43,10 +44,10 @@ type ahead struct {
 // snapshot already.
 func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (*ahead, error) {
 	a := &ahead{reserved: reserved, snapshot: snapshot, counted: make(absent), assumed: sets.New[types.UID]()}
-	apart := len(reserved) > 0 && tellsApart(gang)
+	assumesAll := len(reserved) > 0 && (gang.First || tellsApart(gang))
 	for _, of := range reserved {
 		for _, m := range of.Members {
-			if node := m.Pod.Spec.NodeName; !apart && isPlain(m) {
+			if node := m.Pod.Spec.NodeName; !assumesAll && isPlain(m) {
 				a.counted[node] = append(a.counted[node], m)
 			} else if err := a.assume(m); err != nil {
 				return a, err
@@ -70,22 +71,6 @@ func (a *ahead) assume(member *framework.PodInfo) error {
 	}
 	a.pods = append(a.pods, member.Pod)
 	a.assumed.Insert(member.Pod.UID)
-	return nil
-}
-
-// assumeAll puts the counted members, too, into the snapshot.
-func (a *ahead) assumeAll() error {
-	for _, of := range a.reserved {
-		for _, m := range of.Members {
-			if _, counted := a.counted[m.Pod.Spec.NodeName]; !counted || !isPlain(m) {
-				continue
-			}
-			if err := a.assume(m); err != nil {
-				return err
-			}
-		}
-	}
-	a.counted = nil
 	return nil
 }
 

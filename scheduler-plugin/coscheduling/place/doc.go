@@ -27,7 +27,7 @@
 // # Algorithm
 //
 //  1. admit (place.go): the PreEnqueue plugins say which members may be scheduled.
-//  2. respect (ahead.go): the reservations that the gang has to leave alone are put into the snapshot.
+//  2. respect (ahead.go): what members of gangs ahead will take, for which room is reserved, is not free for the gang.
 //  3. survey (world.go): members with the same needs are one class (class.go, pins.go; package
 //     podclass has the labels that matter). For each class the Filter plugins look at all nodes once
 //     (filters.go), or, after a similar gang, at the nodes that have changed (pass.go). The result is

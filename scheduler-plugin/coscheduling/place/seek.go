@@ -287,15 +287,11 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (*sp
 	return s.search(ctx, pool, until, evenWithout)
 }
 
-// look looks at the Pods on nodes, once for all searches. The searches need all members of gangs ahead in the snapshot.
+// look looks at the Pods on nodes, once for all searches.
 func (s *seeker) look(ctx context.Context) (err error) {
-	if s.sight != nil {
-		return nil
+	if s.sight == nil {
+		s.sight, err = look(ctx, s.gang, s.found.classes, s.cluster)
 	}
-	if err := s.cluster.ahead.assumeAll(); err != nil {
-		return err
-	}
-	s.sight, err = look(ctx, s.gang, s.found.classes, s.cluster)
 	return err
 }
 

@@ -70,6 +70,7 @@ func (e *engine) runCycle(view gangView) {
 	switch {
 	case err != nil:
 		out = place.Unsought(&view.Gang, view.own, place.Shortfall{Message: fmt.Sprintf("planning failed: %v", err)})
+		out.Again = time.Now().Add(retryFailed)
 	case view.pauses && len(out.Placements) == 0:
 		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last placements were refused, so it preempts no Pods before %s",
 			view.PreemptsFrom.UTC().Format(time.RFC3339))
@@ -276,6 +277,10 @@ func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 // A cycle of at least cycleTimeout / longCycle is long.
 const longCycle = 10
 
+// retryFailed is how long after a cycle that failed, or was given up, the gang has another cycle at the latest. A plugin or
+// the API server may answer then, or answer sooner.
+const retryFailed = time.Minute
+
 // refuse records that a gang, or the rest of a gang, has no place, and why.
 func (e *engine) refuse(view *gangView, out place.Outcome) {
 	why := out.Shortfall
@@ -288,6 +293,7 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 	if why.Overdue {
 		e.metrics.Overdue.Inc()
 		took = max(timeout, took) // a single step may exceed the time
+		refusal.Again = times.Sooner(refusal.Again, time.Now().Add(retryFailed))
 	}
 	if why.Overdue || inVain && took > timeout/longCycle {
 		refusal.Took = took

@@ -5,8 +5,10 @@ package coscheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,23 +136,48 @@ func TestAllThatAGangTriesInItsTurnEndsByOneDeadline(t *testing.T) {
 	})
 }
 
-// sluggish is an extender that thinks about each Pod for a while, and rejects one on a node.
+// sluggish is an extender that thinks about each Pod for a while, and rejects one on a node. It gives no answer while it is down.
 type sluggish struct {
 	fwk.Extender
 	thinks   time.Duration
 	pod, off string
+	down     *atomic.Bool
 }
 
 func (sluggish) Name() string                  { return "sluggish" }
 func (sluggish) IsFilter() bool                { return true }
 func (sluggish) IsBinder() bool                { return false }
+func (sluggish) IsIgnorable() bool             { return false }
 func (sluggish) IsInterested(*corev1.Pod) bool { return true }
 func (s sluggish) Filter(pod *corev1.Pod, nodes []fwk.NodeInfo) (passed []fwk.NodeInfo, failed, unresolvable extenderv1.FailedNodesMap, err error) {
 	time.Sleep(s.thinks)
+	if s.down != nil && s.down.Load() {
+		return nil, nil, nil, errors.New("connection refused")
+	}
 	if pod.Name == s.pod && nodes[0].Node().Name == s.off {
 		return nil, extenderv1.FailedNodesMap{s.off: "it is not licensed"}, nil, nil
 	}
 	return nodes, nil, nil, nil
+}
+
+// TestAGangIsPlacedSoonAfterAnExtenderIsUpAgain: it runs, so it has no right to a reservation, and nothing else happens.
+func TestAGangIsPlacedSoonAfterAnExtenderIsUpAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 8), makeGroup("gang", 2), makeMembers("gang", 2))...)
+		lead := w.standBy()
+		var down atomic.Bool
+		w.sched.Extenders = append(w.sched.Extenders, sluggish{down: &down})
+		lead()
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+		down.Store(true)
+		w.create(makePod("gang-2", inGroup("gang")))
+		w.eventually("planning fails", func() bool { return w.failures("gang") > 0 })
+		down.Store(false)
+		time.Sleep(61 * time.Second)
+		if w.placed("gang") != 3 {
+			t.Errorf("a minute later the third member waits: %s", w.told("gang").Message)
+		}
+	})
 }
 
 // TestAnExtenderIsAskedAboutManyMembersAtATime: asked about one after the other, it would take longer than a cycle may.

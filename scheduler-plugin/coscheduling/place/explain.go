@@ -43,7 +43,7 @@ func explain(found *survey, verified bool, said rejections) *Shortfall {
 		return &Shortfall{Needed: short.Needed, Message: fmt.Sprintf("not all of the %d members that are needed find a place together: %s",
 			short.Needed, topReasons(said))}
 	default:
-		return &Shortfall{Needed: short.Needed, Room: short.Placed, Certain: true,
+		return &Shortfall{Needed: short.Needed, Room: short.Placed, Most: short.Most, Certain: true,
 			Message: fmt.Sprintf("there is room for %d of the %d members that are needed", short.Placed, short.Needed) + lack(found, short, "the others")}
 	}
 }

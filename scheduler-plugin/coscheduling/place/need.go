@@ -26,7 +26,7 @@ func needOf(found *survey, why *Shortfall, s *seeker) queue.Need {
 		return unknown
 	}
 	n := unknown
-	n.Members = max(1, why.Needed-why.Room)
+	n.Members = max(1, why.Needed-why.Most)
 	if s.mightPreempt {
 		n.Members = s.lacks
 		if s.gang.MayPreempt {

@@ -87,7 +87,7 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := &survey{provided: map[corev1.ResourceName]bool{gpu: !tc.foreign}, classes: []*class{{info: info, labelBlind: !tc.other}}}
-			need := needOf(found, &Shortfall{Certain: true, Needed: 6, Room: 2}, &seeker{})
+			need := needOf(found, &Shortfall{Certain: true, Needed: 6, Room: 1, Most: 2}, &seeker{})
 
 			now, key := time.Now(), dialect.Key{Name: "gang"}
 			gangs := queue.New()

@@ -49,9 +49,9 @@ const helpless = 5 * time.Minute
 // Shortfall is why members have no place.
 type Shortfall struct {
 	Message string
-	// Needed is how many members the minimum lacks, and Room is how many of these had a place. Needed is 0 if the
-	// minimum has its place, or if something other than room is missing.
-	Needed, Room int
+	// Needed is how many members the minimum lacks, and Room is how many of these had a place. Packed otherwise, up to Most
+	// might have had one. Needed is 0 if the minimum has its place, or if something other than room is missing.
+	Needed, Room, Most int
 	// Need is what must happen before the members can be placed.
 	Need queue.Need
 	// Unready reports that room is not the problem: members may not be scheduled yet.

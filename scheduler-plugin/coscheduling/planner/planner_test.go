@@ -219,7 +219,7 @@ func TestExplain(t *testing.T) {
 				{Free: []int64{8, 1}}, {Free: []int64{8, 2}},
 			}},
 			gang: Gang{Min: 5, Classes: []Class{{Role: "worker", Count: 5, Request: []int64{1, 1}}}},
-			want: Shortfall{Needed: 5, Placed: 3, Role: "worker", Eligible: 2, Resource: "gpu", Missing: 2},
+			want: Shortfall{Needed: 5, Placed: 3, Most: 3, Role: "worker", Eligible: 2, Resource: "gpu", Missing: 2},
 		},
 		"no node admits the members": {
 			world: World{Resources: []string{"cpu"}, Nodes: nodes(8)},
@@ -229,7 +229,12 @@ func TestExplain(t *testing.T) {
 		"the best domain of a Required level": {
 			world: World{Resources: []string{"cpu"}, Nodes: in(nodes(1, 2), "ab")},
 			gang:  Gang{Min: 3, Classes: []Class{{Count: 3, Request: []int64{1}}}, Levels: []Level{{Key: "rack", Required: true}}},
-			want:  Shortfall{Needed: 3, Placed: 2, Eligible: 1, Resource: "cpu", Missing: 1, Key: "rack", Domain: "b"},
+			want:  Shortfall{Needed: 3, Placed: 2, Most: 2, Eligible: 1, Resource: "cpu", Missing: 1, Key: "rack", Domain: "b"},
+		},
+		"a better way to pack might hold more": {
+			world: World{Resources: []string{"cpu"}, Nodes: nodes(6, 4, 5)},
+			gang:  Gang{Min: 3, Classes: []Class{{Role: "ps", Count: 1, Request: []int64{4}}, {Role: "worker", Count: 2, Request: []int64{6}}}},
+			want:  Shortfall{Needed: 3, Placed: 1, Most: 2, Role: "worker", Eligible: 3, Resource: "cpu", Missing: 12},
 		},
 		"no node has the label of a Required level": {
 			world: World{Resources: []string{"cpu"}, Nodes: in(nodes(1), "-")},

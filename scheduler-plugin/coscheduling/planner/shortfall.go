@@ -8,8 +8,9 @@ import "math"
 // Shortfall says why a Gang has no Plan.
 type Shortfall struct {
 	// Needed is how many members have to be placed. A candidate is a set of nodes that may hold the gang, such as a
-	// rack. Placed is how many members could be placed in the best candidate.
-	Needed, Placed int
+	// rack. Placed is how many members could be placed in the best candidate. Packing members of several classes may
+	// miss a better way, so more may have room, but never more than Most.
+	Needed, Placed, Most int
 	// Role is the role of the members that found no place, empty for none.
 	Role string
 	// Eligible is how many nodes of the best candidate may hold a member that found no place, if resources are left
@@ -34,6 +35,11 @@ func Explain(world *World, gang *Gang) Shortfall {
 	for _, c := range all {
 		p := newPacking(world, gang, c.nodes)
 		p.placeNeeded(Orders(world, gang, c.nodes)[0], bySize(gang))
+		most := 0
+		for i := range gang.Classes {
+			most += gang.Classes[i].heldBy(world, c.nodes, gang.Classes[i].Count)
+		}
+		short.Most = max(short.Most, min(most, short.Needed))
 		if best == nil || p.total() > best.total() {
 			best, where = p, c
 		}

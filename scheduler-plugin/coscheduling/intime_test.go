@@ -182,6 +182,25 @@ func TestAGangWaitsWhereAPodIsInItsWay(t *testing.T) {
 	}
 }
 
+// TestAGangWaitsForAPodInItsWayThatIsEnding, for as long as its grace period lasts.
+func TestAGangWaitsForAPodInItsWayThatIsEnding(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		port := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }
+		ending := func(p *schedulertesting.PodWrapper) {
+			p.Terminating()
+			p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(5 * time.Minute)}
+			p.DeletionGracePeriodSeconds = new(int64(300))
+		}
+		w := newWorld(t, all(makeNodes("node", 1, 4), bornAt(1, makeGroup("big", 1, runsFor(60))), makeMembers("big", 1, plusCores("1"), port),
+			makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0), plusCores("1"), port, ending))...)
+		w.start()
+		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+		w.create(bornAt(5, makeGroup("short", 1, runsFor(60))))
+		w.create(makePod("short-0", inGroup("short"), plusCores("1")))
+		w.eventually("a short gang runs meanwhile", func() bool { return w.placed("short") == 1 })
+	})
+}
+
 // TestAReservationAndPodsInItsWay: the reservation is for a time in ten hours. Then another node comes.
 func TestAReservationAndPodsInItsWay(t *testing.T) {
 	port, none := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }, func(*schedulertesting.PodWrapper) {}

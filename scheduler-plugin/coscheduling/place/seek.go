@@ -171,7 +171,7 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 		if err != nil {
 			return nil, err
 		}
-		if other := room.NewInTime(gang, found.places, s.found.barring(found.victims), ends, s.cluster.Snapshot, now); other != nil {
+		if other := room.NewInTime(gang, found.places, s.found.barring(found.awaited), ends, s.cluster.Snapshot, now); other != nil {
 			reserved = room.Better(has, other, now)
 		}
 	}
@@ -182,7 +182,7 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 }
 
 // barring returns those of some Pods on whose nodes plugins reject members, resources left aside.
-func (s *survey) barring(pods []*corev1.Pod) sets.Set[types.UID] {
+func (s *survey) barring(pods []fwk.PodInfo) sets.Set[types.UID] {
 	hidden := sets.New[string]()
 	for n := range s.world.Nodes {
 		if s.hides(n) {
@@ -190,8 +190,8 @@ func (s *survey) barring(pods []*corev1.Pod) sets.Set[types.UID] {
 		}
 	}
 	barring := sets.New[types.UID]()
-	for _, pod := range pods {
-		if hidden.Has(pod.Spec.NodeName) {
+	for _, info := range pods {
+		if pod := info.GetPod(); hidden.Has(pod.Spec.NodeName) {
 			barring.Insert(pod.UID)
 		}
 	}
@@ -422,7 +422,7 @@ func (s *seeker) learn(search *trial) {
 		return
 	}
 	short := planner.Explain(found.world, found.gang)
-	if lacks := max(1, short.Needed-short.Placed); s.lacks == 0 || lacks < s.lacks {
+	if lacks := max(1, short.Needed-short.Most); s.lacks == 0 || lacks < s.lacks {
 		s.lacks = lacks
 	}
 }

@@ -130,13 +130,18 @@ func (r *Reservation) Renewed(gang Gang, ends Ends, nodes Nodes, now time.Time) 
 }
 
 // Better returns the reservation that a gang gets: `stays` is on the nodes of the gang's earlier reservation, and `other`
-// is on other nodes. Either may be nil. The result is `other` only if that is worthwhile, or if the gang asks for other
-// amounts than before.
+// was found now. Either may be nil. The result is `other` only if that is worthwhile, or if the gang asks for other amounts
+// than before, or if `other` is on the same nodes and knows which Pods are in the way there.
 func Better(stays, other *Reservation, now time.Time) *Reservation {
-	if stays != nil && (other == nil || other.Takes.Equal(stays.Takes) && !stays.IsWorseThan(other.From, other.left, now)) {
+	switch {
+	case stays == nil:
+		return other
+	case other == nil:
 		return stays
+	case !other.Takes.Equal(stays.Takes), len(other.barring) > 0 && onSameNodes(stays, other), stays.IsWorseThan(other.From, other.left, now):
+		return other
 	}
-	return other
+	return stays
 }
 
 // Continue makes r the continuation of the gang's earlier reservation. The time for which room was idle for the gang

@@ -108,6 +108,18 @@ func TestAGangWaitsForAPodInItsWayThoughThereIsRoom(t *testing.T) {
 	}
 }
 
+// TestAnotherPodIsInTheGangsWay than when the reservation was made. The search finds the same nodes, and knows that Pod.
+func TestAnotherPodIsInTheGangsWay(t *testing.T) {
+	jobs := coresOn(t, "a", "job", 1)
+	nodes, ends := cluster{"a": nodeWith("a", amounts{cpu: "4"}, jobs...)}, Ends{jobs[0].Pod.UID: noon.Add(time.Hour)}
+	members := coresOn(t, "a", "member", 2)
+	before := NewInTime(gang("gang", 0, 0), members, nil, ends, nodes, noon)
+	found := NewInTime(gang("gang", 0, 0), members, sets.New(jobs[0].Pod.UID), ends, nodes, noon)
+	if got := Better(before.Renewed(before.Gang, ends, nodes, noon), found, noon); !got.From.Equal(noon.Add(time.Hour)) {
+		t.Errorf("it has its place at %v, want in an hour", got.From)
+	}
+}
+
 // TestWhichWorkBackfills: a gang needs its room ten minutes after noon.
 func TestWhichWorkBackfills(t *testing.T) {
 	r := New(gang("gang", 5, 10), InTime, coresOn(t, "a", "member", 1), nil, noon)

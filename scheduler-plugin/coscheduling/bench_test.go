@@ -300,11 +300,7 @@ func BenchmarkBehindAReservation(b *testing.B) {
 				pod := makePod(fmt.Sprintf("pod-%d", i), onNode(fmt.Sprintf("node-%d", i)), plusCores("7"))
 				switch {
 				case i < bc.reserved:
-					info, err := framework.NewPodInfo(pod)
-					if err != nil {
-						b.Fatal(err)
-					}
-					members = append(members, info)
+					members = append(members, podsOn(b, pod)...)
 				case i >= bc.reserved+bc.idle:
 					if err := w.sched.Cache.AddPod(klog.Background(), pod); err != nil {
 						b.Fatal(err)
@@ -313,8 +309,7 @@ func BenchmarkBehindAReservation(b *testing.B) {
 			}
 			engine := w.engine()
 			if len(members) > 0 {
-				ahead := room.Gang{Rank: queue.Rank{Key: dialect.Key{Dialect: gangName.Dialect, Namespace: gangName.Namespace, Name: "large"}, Priority: 10}}
-				engine.room.Keep(room.New(ahead, room.InTime, members, nil, time.Now().Add(time.Hour)))
+				engine.room.Keep(room.New(gangAhead(), room.InTime, members, nil, time.Now().Add(time.Hour)))
 			}
 			view := viewOf(makeGroup("gang", 8), makeMembers("gang", 8, plusCores("7")))
 			ctx := klog.NewContext(b.Context(), klog.Background())

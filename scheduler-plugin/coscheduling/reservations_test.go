@@ -4,15 +4,21 @@
 package coscheduling
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -107,4 +113,79 @@ func TestAReservationThatIsGivenUpIsGoneAlsoIfItHasShrunkMeanwhile(t *testing.T)
 			t.Errorf("the gang still has the reservation %v", got)
 		}
 	})
+}
+
+// TestANominatedPodAndAReservationOnOneNode take it together, and a Pod that an extender does not want elsewhere finds no room there.
+func TestANominatedPodAndAReservationOnOneNode(t *testing.T) {
+	w := newWorld(t)
+	w.args = `{"cycleTimeout":"60s"}`
+	w.standBy()
+	w.sched.Extenders = append(w.sched.Extenders, sluggish{pod: "gang-0", off: "node-1"})
+	for _, object := range makeNodes("node", 2, 4) {
+		w.sched.Cache.AddNode(klog.Background(), object.(*corev1.Node))
+	}
+	engine := w.engine()
+	engine.room.Keep(room.New(gangAhead(), room.Preemption, podsOn(t, makePod("ahead-0", plusCores("1"), onNode("node-0"))), nil, time.Now().Add(time.Hour)))
+	w.create(makePod("nominated", plusCores("1"), nominatedFor("node-0"), ofPriority(20)))
+	w.eventually("the Pod is nominated", func() bool { return len(w.engine().queue.Nominated()) == 1 })
+	view := viewOf(makeGroup("gang", 1), makeMembers("gang", 1, plusCores("1")))
+	out, err := engine.plan(klog.NewContext(t.Context(), klog.Background()), &view, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range out.Placements {
+		t.Errorf("the gang is placed on %s", p.Node)
+	}
+}
+
+// TestRoomForMembersToComeGoesToAGangAhead, also when another member of the gang is placed.
+func TestRoomForMembersToComeGoesToAGangAhead(t *testing.T) {
+	w := newWorld(t)
+	w.args = `{"cycleTimeout":"60s"}`
+	w.standBy()
+	for _, object := range makeNodes("node", 2, 2) {
+		w.sched.Cache.AddNode(klog.Background(), object.(*corev1.Node))
+	}
+	if err := w.sched.Cache.AddPod(klog.Background(), makePod("gang-0", inGroup("gang"), onNode("node-1"))); err != nil {
+		t.Fatal(err)
+	}
+	engine := w.engine()
+	engine.room.Keep(room.New(gangAhead(), room.Preemption, podsOn(t, makePod("ahead-0", plusCores("1"), onNode("node-0"))), nil, time.Now().Add(time.Hour)))
+	view := viewOf(makeGroup("gang", 1), makeMembers("gang", 1))
+	view.Placed = podgroup.Tally{}
+	view.Placed.Add("", 1)
+	view.ToCome = provision.Amounts{corev1.ResourceCPU: 3000}
+	var toCome []*corev1.Pod
+	for i := range 2 {
+		pod := makePod(fmt.Sprint("to-come-", i), onNode("node-0"))
+		pod.UID = provision.UID("uid-of-group-gang", i)
+		toCome = append(toCome, pod)
+	}
+	view.own = room.New(room.Gang{}, room.MembersToCome, podsOn(t, toCome...), nil, time.Now().Add(time.Hour))
+	out, err := engine.plan(klog.NewContext(t.Context(), klog.Background()), &view, false)
+	if err != nil || len(out.Placements) != 1 {
+		t.Fatalf("%d members are placed: %+v, %v", len(out.Placements), out.Shortfall, err)
+	}
+	if out.Reservation != nil {
+		t.Errorf("room for %d members to come is kept on a node that another gang has", len(out.Reservation.Members))
+	}
+}
+
+// gangAhead is a gang of a higher priority than those that have none.
+func gangAhead() room.Gang {
+	return room.Gang{Rank: queue.Rank{Key: dialect.Key{Dialect: gangName.Dialect, Namespace: gangName.Namespace, Name: "ahead"}, Priority: 10}}
+}
+
+// podsOn are Pods on their nodes.
+func podsOn(t testing.TB, pods ...*corev1.Pod) []*framework.PodInfo {
+	t.Helper()
+	var infos []*framework.PodInfo
+	for _, pod := range pods {
+		info, err := framework.NewPodInfo(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos = append(infos, info)
+	}
+	return infos
 }

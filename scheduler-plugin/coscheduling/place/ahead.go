@@ -18,34 +18,37 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // ahead is the room that a gang has to leave free for the members of gangs ahead.
 //
-// Most members affect others only by the resources that they take. These members are counted: the planner has so much
-// less on their nodes, and a node is checked again before a member of the gang is put there. Of a hundred thousand
-// members, each put into the snapshot would cost microseconds, and the plugins would look again at each of their nodes.
-// Other members are assumed in the snapshot, where plugins see them: those with host ports, for instance, and all if the
-// gang's placement depends on which Pods are on a node. All are assumed for a gang with a right to a reservation, too:
-// whether it has its place there is read from the snapshot.
+// Most members affect others only by the resources that they take. These members are counted (absent.go): the planner has
+// so much less on their nodes, and a node is checked again before a member of the gang is put there. Of a hundred
+// thousand members, each put into the snapshot would cost microseconds, and the plugins would look again at each of their
+// nodes. Other members are assumed in the snapshot, where plugins see them: those with host ports, for instance, and all
+// if the gang's placement depends on which Pods are on a node. All are assumed, too, if the snapshot is to show whether
+// the gang's own reservation has its place.
 type ahead struct {
 	reserved []*room.Reservation
 	snapshot kube.Snapshot
-	counted  absent
+	// counted are such members, and the nominated Pods that the gang does not outrank.
+	counted absent
 	// pods are the assumed members, in the order in which they were assumed. assumed are their UIDs.
 	pods    []*corev1.Pod
 	assumed sets.Set[types.UID]
 }
 
-// respect reserves room for the members of gangs ahead while a gang is planned. On an error, some members may be in the
-// snapshot already.
-func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (*ahead, error) {
-	a := &ahead{reserved: reserved, snapshot: snapshot, counted: make(absent), assumed: sets.New[types.UID]()}
-	assumesAll := len(reserved) > 0 && (gang.First || tellsApart(gang))
-	for _, of := range reserved {
+// respect has a gang leave the room of cluster.Ahead free while the gang is planned. On an error, some members may be in
+// the snapshot already.
+func respect(cluster *Cluster, gang *Gang) (*ahead, error) {
+	a := &ahead{reserved: cluster.Ahead, snapshot: cluster.Snapshot, counted: make(absent), assumed: sets.New[types.UID]()}
+	for node, pods := range cluster.Nominated {
+		a.counted[node] = slices.Clone(pods)
+	}
+	assumesAll := len(a.reserved) > 0 && (gang.First || cluster.ownToCome() || tellsApart(gang))
+	for _, of := range a.reserved {
 		for _, m := range of.Members {
 			if node := m.Pod.Spec.NodeName; !assumesAll && isPlain(m) {
 				a.counted[node] = append(a.counted[node], m)
@@ -72,19 +75,6 @@ func (a *ahead) assume(member *framework.PodInfo) error {
 	a.pods = append(a.pods, member.Pod)
 	a.assumed.Insert(member.Pod.UID)
 	return nil
-}
-
-// leavesRoom reports whether a node has room for a Pod beside the counted members.
-func (a *ahead) leavesRoom(pod fwk.PodInfo, node fwk.NodeInfo) bool {
-	counted := a.counted[node.Node().Name]
-	if len(counted) == 0 {
-		return true
-	}
-	reserved := make(provision.Amounts)
-	for _, member := range counted {
-		reserved.Add(room.TakesOf(member))
-	}
-	return room.Fits(room.TakesOf(pod), reserved, node)
 }
 
 // withoutPortsInUse returns a member without the host ports that Pods on the node have. A node counts a port of an address

@@ -55,7 +55,7 @@ func TestRoomIsLeftToGangsAhead(t *testing.T) {
 			}
 			reserved := []*room.Reservation{room.New(room.Gang{}, room.Preemption, places[:400], nil, time.Time{}), room.New(room.Gang{}, room.Preemption, places[400:], nil, time.Time{})}
 			gang := &Gang{View: gangs.View{Waiting: []*corev1.Pod{pod("gang-0", tc.member).Obj()}, ClassKeys: []string{"class"}}, First: tc.first}
-			ahead, err := respect(reserved, snapshot, gang)
+			ahead, err := respect(&Cluster{Ahead: reserved, Snapshot: snapshot}, gang)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestRoomIsLeftToGangsAhead(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					return room.Fits(room.TakesOf(info), nil, node) && ahead.leavesRoom(info, node)
+					return room.Fits(room.TakesOf(info), nil, node) && ahead.counted.leaveRoom(info, node)
 				}
 				if fits("101") || !fits("99") {
 					t.Errorf("of the 200 cores of %s 100 are reserved; it has room for 101: %t, for 99: %t", node.Node().Name, fits("101"), fits("99"))

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -28,16 +29,14 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	cluster.ahead, err = respect(cluster.Ahead, cluster.Snapshot, admitted)
+	unsteady := sets.KeySet(cluster.Nominated)
+	cluster.Nominated = notOutranked(&gang, cluster.Nominated)
+	cluster.ahead, err = respect(&cluster, admitted)
 	defer cluster.ahead.leave(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
-	unsteady := cluster.ahead.nodes()
-	for node := range cluster.Nominated {
-		unsteady.Insert(node)
-	}
-	cluster.Nominated = notOutranked(&gang, cluster.Nominated)
+	unsteady = unsteady.Union(cluster.ahead.nodes())
 	starting := admitted.starting()
 	if excess := starting.exceeds(&cluster); excess != "" {
 		return Unsought(&gang, cluster.Own, Shortfall{Message: excess}), nil

@@ -211,7 +211,7 @@ func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod
 // take places a member on a node that the Filter plugins accept, if extenders and Reserve plugins accept the node, too.
 func (v *verification) take(ctx context.Context, class *class, pod *corev1.Pod, info fwk.NodeInfo, state fwk.CycleState) (bool, error) {
 	node := info.Node().Name
-	if !v.cluster.ahead.leavesRoom(class.info, info) {
+	if !v.cluster.ahead.counted.leaveRoom(class.info, info) {
 		return false, v.note(class, node, fwk.NewStatus(fwk.Unschedulable, "node(s) had resources that are reserved for gangs ahead"))
 	}
 	if status := v.passExtenders(ctx, pod, info); status.IsRejected() && v.differ[node] {

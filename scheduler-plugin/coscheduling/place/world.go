@@ -69,9 +69,7 @@ func (a *attempt) survey(ctx context.Context) error {
 	resources = resources.with(roomOfDevices(ctx, a, nodes))
 	a.found.provided = resources.provided(nodes, classes)
 	pass := passOf(a, nodes, resources, gang.Levels)
-	taken := make(map[int][]int64)
-	absent(a.cluster.Nominated).addTo(taken, nodes, resources)
-	a.cluster.ahead.counted.addTo(taken, nodes, resources)
+	taken := a.cluster.ahead.counted.on(nodes, resources)
 	changed := pass.renew(resources, gang.Levels, taken, a.unsteady)
 	a.found.world, a.found.gang, a.found.avoided = pass.world, gang, pass.avoided
 	for i, class := range classes {

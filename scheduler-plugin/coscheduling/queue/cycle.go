@@ -86,6 +86,7 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 	g.again = why.Again
 	if why.Helpless > 0 {
 		g.helpless = now.Add(why.Helpless)
+		q.arrange(g, now) // the next gang has the right to a reservation
 		q.giveUpWith(why.Shape, g.helpless, now)
 	}
 	if g.slow = why.Took > 0; g.slow {

@@ -27,8 +27,8 @@
 // A gang ahead in the queue may ignore the reservations of gangs behind. The order of the queue is total, so no two
 // gangs can block each other.
 //
-// Reservations are not in the scheduler's cache. A gang behind finds the reserved members assumed
-// in the snapshot of its cycle. For ordinary Pods the plugin's Filter asks MayTake.
+// Reservations are not in the scheduler's cache. In the cycle of a gang behind, the room of reserved members is not free
+// (package place, ahead.go). For ordinary Pods the plugin's Filter asks MayTake.
 //
 // The package does not act and reads no clock: the caller passes the time and what runs on the
 // nodes. Room and Evictions live from cycle to cycle and are safe for concurrent use. All other

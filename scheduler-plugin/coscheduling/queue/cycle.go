@@ -27,8 +27,8 @@ type Refusal struct {
 	// Shape is equal for gangs that would be refused for the same reason. It is "" for a gang that can't be compared
 	// with others.
 	Shape string
-	// Again is when the gang has another cycle even if nothing happens. If it is zero, the gang has one after
-	// renewAfter or idleAfter.
+	// Again is when the gang has another cycle at the latest, even if nothing happens. The gang has one after renewAfter or
+	// idleAfter anyway. Zero: no other time.
 	Again time.Time
 	// Helpless is how long the gang loses its right to a reservation, because no room can be reserved for the gang. 0:
 	// the gang keeps the right.
@@ -44,8 +44,8 @@ type Refusal struct {
 // thousands of shapes, so this time decides how much work a queue is in which nothing happens.
 const idleAfter = 5 * time.Minute
 
-// renewAfter is the same for the gang that has the right to a reservation. It sees there whether work will end at other times
-// than before.
+// renewAfter is the same for the gang that has the right to a reservation. In that cycle the gang's reservation follows the
+// ends of work, which may have changed.
 const renewAfter = time.Minute
 
 // Terms are the back-off times of a gang.
@@ -86,8 +86,11 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 	g.again = why.Again
 	if why.Helpless > 0 {
 		g.helpless = now.Add(why.Helpless)
-		q.arrange(g, now) // the next gang has the right to a reservation
+		q.arrange(g, now)
 		q.giveUpWith(why.Shape, g.helpless, now)
+		if next := q.hopeful.first(); next != nil && next.state == refused {
+			q.wake(next, now) // it has the right to a reservation now
+		}
 	}
 	if g.slow = why.Took > 0; g.slow {
 		q.slowUntil = times.Later(q.slowUntil, now.Add((slowShareOfAll-1)*why.Took))
@@ -123,9 +126,6 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.end(g)
 	g.state, g.refusal = refused, &s.refusal
-	if q.hopeful.first() == g {
-		g.again = times.Sooner(g.again, now.Add(renewAfter))
-	}
 	if g.tries == s {
 		g.tries, s.tried = nil, nil
 	}
@@ -137,6 +137,7 @@ func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.shapes.join(g, s)
 	q.arrange(g, now)
 	q.pass(g, now)
+	q.entitle(now)
 }
 
 // Placed records that a gang got its place, and drops the gang's last refusal. `rest` reports that other members still

@@ -81,10 +81,9 @@ func TestWhoIsNotHelped(t *testing.T) {
 
 func TestThePassingOfTheRightToBeHelped(t *testing.T) {
 	tests := map[string]func(*clocked){
-		"when the first is placed":       func(c *clocked) { c.Wake(keyOf("a"), c.now); c.after(8 * time.Second); c.place("a") },
-		"when the first leaves":          func(c *clocked) { c.Leave(keyOf("a"), c.now) },
-		"when the first is forgotten":    func(c *clocked) { c.Forget(keyOf("a"), c.now) },
-		"when the first can't be helped": func(c *clocked) { c.cantBeHelped("a", 5*time.Minute) },
+		"when the first is placed":    func(c *clocked) { c.Wake(keyOf("a"), c.now); c.after(8 * time.Second); c.place("a") },
+		"when the first leaves":       func(c *clocked) { c.Leave(keyOf("a"), c.now) },
+		"when the first is forgotten": func(c *clocked) { c.Forget(keyOf("a"), c.now) },
 		"when the first moves behind it": func(c *clocked) {
 			rank := c.ranks["a"]
 			rank.Priority = -1
@@ -101,6 +100,15 @@ func TestThePassingOfTheRightToBeHelped(t *testing.T) {
 			c.wantNext("") // it has a cycle within the minute
 		})
 	}
+}
+
+// TestTheNextGangIsTriedAtOnceIfTheFirstCanNotBeHelped: otherwise the right would pass on once a minute.
+func TestTheNextGangIsTriedAtOnceIfTheFirstCanNotBeHelped(t *testing.T) {
+	c := waiting(t, "a", "b")
+	c.after(8 * time.Second)
+	c.cantBeHelped("a", 5*time.Minute)
+	c.wantFirst("b")
+	c.wantNext("b")
 }
 
 // TestTheOrderOfTheQueueDecidesWhoIsHelped: priority, then age.

@@ -16,13 +16,11 @@ type Queue struct {
 	// due has the gangs that may have a cycle now. early has gangs that are in their back-off, but may have a cycle
 	// before a gang behind them.
 	due, early ordered
-	// hopeful has the gangs that may have a reservation. Only the first has the right to one. entitled is the gang that
-	// was first in the last call of tick, nil for none.
-	hopeful  ordered
-	entitled *gang
-	timers   ordered
-	shapes   shapes
-	debts    Debts
+	// hopeful has the gangs that may have a reservation. Only the first has the right to one.
+	hopeful ordered
+	timers  ordered
+	shapes  shapes
+	debts   Debts
 	// slowUntil is the end of a pause. Until then, a gang has no cycle if its last cycle took long and found no place.
 	slowUntil time.Time
 	// planned is the gang in its cycle, nil for none. missed has the events since that cycle began.
@@ -225,14 +223,11 @@ func (q *Queue) tick(now time.Time) {
 	q.entitle(now)
 }
 
-// entitle has a refused gang that has got the right to a reservation try again soon.
+// entitle has the gang with the right to a reservation try again soon.
 func (q *Queue) entitle(now time.Time) {
-	first := q.hopeful.first()
-	if first == q.entitled {
-		return
-	}
-	if q.entitled = first; first != nil && first.state == refused {
-		first.again = times.Sooner(first.again, now.Add(renewAfter))
+	soon := now.Add(renewAfter)
+	if first := q.hopeful.first(); first != nil && first.state == refused && (first.again.IsZero() || first.again.After(soon)) {
+		first.again = soon
 		q.arrange(first, now)
 	}
 }

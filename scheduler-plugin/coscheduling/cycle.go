@@ -70,7 +70,7 @@ func (e *engine) runCycle(view gangView) {
 	switch {
 	case err != nil:
 		out = place.Unsought(&view.Gang, view.own, place.Shortfall{Message: fmt.Sprintf("planning failed: %v", err)})
-		out.Again = time.Now().Add(retryFailed)
+		out.Reservation, out.Again = view.own, time.Now().Add(retryFailed)
 	case view.pauses && len(out.Placements) == 0:
 		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last placements were refused, so it preempts no Pods before %s",
 			view.PreemptsFrom.UTC().Format(time.RFC3339))
@@ -277,8 +277,8 @@ func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 // A cycle of at least cycleTimeout / longCycle is long.
 const longCycle = 10
 
-// retryFailed is how long after a cycle that failed, or was given up, the gang has another cycle at the latest. A plugin or
-// the API server may answer then, or answer sooner.
+// retryFailed is how long after a cycle that failed, or was given up, the gang is ready for another. A plugin or the API server
+// may answer then, or answer sooner.
 const retryFailed = time.Minute
 
 // refuse records that a gang, or the rest of a gang, has no place, and why.

@@ -180,6 +180,29 @@ func TestAGangIsPlacedSoonAfterAnExtenderIsUpAgain(t *testing.T) {
 	})
 }
 
+// TestAGangKeepsItsReservationWhileAnExtenderIsDown for a moment, just when its nodes are free.
+func TestAGangKeepsItsReservationWhileAnExtenderIsDown(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, wholeNode),
+			makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)))...)
+		lead := w.standBy()
+		var down atomic.Bool
+		w.sched.Extenders = append(w.sched.Extenders, sluggish{down: &down})
+		lead()
+		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
+		down.Store(true)
+		w.deletePod("one-0")
+		w.eventually("planning fails", func() bool { return strings.HasPrefix(w.told("big").Message, "planning failed") })
+		down.Store(false)
+		w.create(bornAt(5, makeGroup("long", 1, runsFor(72_000))))
+		w.create(makePod("long-0", inGroup("long")))
+		time.Sleep(61 * time.Second)
+		if w.placed("big") != 2 {
+			t.Errorf("a gang behind has its nodes, or it is not tried again: %s", w.told("big").Message)
+		}
+	})
+}
+
 // TestAnExtenderIsAskedAboutManyMembersAtATime: asked about one after the other, it would take longer than a cycle may.
 // What it says of a member counts.
 func TestAnExtenderIsAskedAboutManyMembersAtATime(t *testing.T) {

@@ -197,7 +197,31 @@ func TestAGangWaitsForAPodInItsWayThatIsEnding(t *testing.T) {
 		w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil })
 		w.create(bornAt(5, makeGroup("short", 1, runsFor(60))))
 		w.create(makePod("short-0", inGroup("short"), plusCores("1")))
-		w.eventually("a short gang runs meanwhile", func() bool { return w.placed("short") == 1 })
+		time.Sleep(2 * time.Minute)
+		if w.placed("short") == 0 || w.reserved("big") == nil {
+			t.Errorf("a short gang does not run meanwhile, or nothing is reserved: %s", w.told("big").Message)
+		}
+	})
+}
+
+// TestAReservationLeavesANodeWhereAnotherPodIsInItsWay, for a node that is free earlier. The Pod on node-0 has the gang's host port, and
+// runs for five hours. On node-1 work ends in two hours, and when the reservation was made it was to end in ten.
+func TestAReservationLeavesANodeWhereAnotherPodIsInItsWay(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		port := func(p *schedulertesting.PodWrapper) { p.HostPort(8080) }
+		w := newWorld(t, all(makeNodes("node", 2, 4), bornAt(1, makeGroup("big", 1, runsFor(60))), makeMembers("big", 1, plusCores("2"), port),
+			makeGroup("one", 1, runsFor(3600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0), plusCores("1")),
+			makeGroup("two", 1, runsFor(36_000)), makePod("two-0", inGroup("two"), onNode("node-1"), startedAgo(0), plusCores("3")))...)
+		w.start()
+		w.eventually("node-0 is reserved", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("node-0") })
+		w.create(makeGroup("next", 1, runsFor(18_000)))
+		w.create(makePod("next-0", inGroup("next"), onNode("node-0"), startedAgo(0), port))
+		w.deletePod("one-0")
+		w.changeGroup("two", func(group *schedulingv1alpha1.PodGroup) { group.Spec.ExpectedRuntimeSeconds = new(int32(7200)) })
+		time.Sleep(5 * time.Minute)
+		if r := w.reserved("big"); r == nil || !r.IsOn("node-1") {
+			t.Errorf("it waits for five hours, not two: %+v, %s", r, w.told("big").Message)
+		}
 	})
 }
 

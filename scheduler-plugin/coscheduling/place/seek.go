@@ -16,6 +16,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
@@ -155,7 +156,7 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 		if err != nil {
 			return nil, err
 		}
-		stays = own.Renewed(gang, ends, s.cluster.Snapshot, now)
+		stays = own.Renewed(gang, s.firstToEnd(own, ends), ends, s.cluster.Snapshot, now)
 	}
 	has := stays
 	if has != nil && !s.mayStay(own) {
@@ -183,17 +184,32 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 
 // barring returns those of some Pods on whose nodes plugins reject members, resources left aside.
 func (s *survey) barring(pods []fwk.PodInfo) sets.Set[types.UID] {
-	hidden := sets.New[string]()
-	for n := range s.world.Nodes {
-		if s.hides(n) {
-			hidden.Insert(s.world.Nodes[n].Name)
-		}
-	}
-	barring := sets.New[types.UID]()
+	hidden, barring := s.hidden(), sets.New[types.UID]()
 	for _, info := range pods {
 		if pod := info.GetPod(); hidden.Has(pod.Spec.NodeName) {
 			barring.Insert(pod.UID)
 		}
+	}
+	return barring
+}
+
+// firstToEnd returns, for each reserved node on which plugins reject members, resources left aside, the Pod that ends first:
+// one Pod at least has to end there. ends has the Pods that end.
+func (s *seeker) firstToEnd(own *room.Reservation, ends room.Ends) sets.Set[types.UID] {
+	barring := sets.New[types.UID]()
+	for name := range s.found.hidden() {
+		node, err := s.cluster.Snapshot.Get(name)
+		if err != nil || !own.IsOn(name) {
+			continue
+		}
+		var first types.UID
+		for _, info := range node.GetPods() {
+			uid := info.GetPod().UID
+			if _, does := ends[uid]; does && (first == "" || times.Sooner(ends[uid], ends[first]).Equal(ends[uid])) {
+				first = uid
+			}
+		}
+		barring.Insert(first)
 	}
 	return barring
 }
@@ -332,7 +348,9 @@ func (s *seeker) findInTime(ctx context.Context, pool *pool, has *room.Reservati
 		if found != nil || err != nil {
 			return found, err
 		}
-		fits = n < len(pool.soon)
+		if n >= len(pool.soon) {
+			break
+		}
 	}
 	return s.searchInTime(ctx, pool, until)
 }
@@ -354,6 +372,17 @@ const fewEnding = 512
 // hidesNodes reports whether a Pod of a pool that ends by itself is on a node that is hidden.
 func (s *survey) hidesNodes(pool *pool) bool {
 	return slices.ContainsFunc(pool.soon, func(one soon) bool { return s.hides(pool.seen[one.pod].node) })
+}
+
+// hidden returns the names of the nodes that are hidden.
+func (s *survey) hidden() sets.Set[string] {
+	hidden := sets.New[string]()
+	for n := range s.world.Nodes {
+		if s.hides(n) {
+			hidden.Insert(s.world.Nodes[n].Name)
+		}
+	}
+	return hidden
 }
 
 // hides reports whether plugins reject a node only because of Pods there, resources left aside. Packing does not use such

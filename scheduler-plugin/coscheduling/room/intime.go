@@ -28,10 +28,8 @@ type Ends map[types.UID]time.Time
 
 // progress is what a reservation in time remembers.
 type progress struct {
-	// left is how many Pods have to end before the gang has its place. barring are those of them that bar a member from
-	// its node although the node may have the amounts, for instance by a host port.
-	left    int
-	barring sets.Set[types.UID]
+	// left is how many Pods have to end before the gang has its place.
+	left int
 	// announced is the value of From for which other gangs and Pods were last woken. They are woken again only if From
 	// becomes notably later.
 	announced time.Time
@@ -49,7 +47,7 @@ type progress struct {
 // never has the room.
 func NewInTime(gang Gang, members []*framework.PodInfo, barring sets.Set[types.UID], ends Ends, nodes Nodes, now time.Time) *Reservation {
 	r := New(gang, InTime, members, nil, now.Add(longestUnseen))
-	r.From, r.begun, r.seen, r.barring = now, now, now, barring
+	r.From, r.begun, r.seen = now, now, now
 	known := true
 	var awaited []fwk.PodInfo
 	for _, name := range slices.Sorted(maps.Keys(r.byNode)) {
@@ -114,9 +112,10 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// Renewed returns r with the ends of Pods as they are known now, or nil if the gang has no place on r's nodes any more.
-func (r *Reservation) Renewed(gang Gang, ends Ends, nodes Nodes, now time.Time) *Reservation {
-	stays := NewInTime(gang, r.Members, r.barring, ends, nodes, now)
+// Renewed returns r with the ends of Pods as they are known now, or nil if the gang has no place on r's nodes any more. For
+// barring see NewInTime.
+func (r *Reservation) Renewed(gang Gang, barring sets.Set[types.UID], ends Ends, nodes Nodes, now time.Time) *Reservation {
+	stays := NewInTime(gang, r.Members, barring, ends, nodes, now)
 	if stays != nil && r.From.IsZero() {
 		// The gang keeps waiting for the same work, rather than take the room of a service's Pod that is being
 		// replaced.
@@ -131,14 +130,16 @@ func (r *Reservation) Renewed(gang Gang, ends Ends, nodes Nodes, now time.Time) 
 
 // Better returns the reservation that a gang gets: `stays` is on the nodes of the gang's earlier reservation, and `other`
 // was found now. Either may be nil. The result is `other` only if that is worthwhile, or if the gang asks for other amounts
-// than before, or if `other` is on the same nodes and knows which Pods are in the way there.
+// than before, or if `other` is on the same nodes: the search knows which Pods are in the way there.
 func Better(stays, other *Reservation, now time.Time) *Reservation {
 	switch {
 	case stays == nil:
 		return other
 	case other == nil:
 		return stays
-	case !other.Takes.Equal(stays.Takes), len(other.barring) > 0 && onSameNodes(stays, other), stays.IsWorseThan(other.From, other.left, now):
+	case !other.Takes.Equal(stays.Takes), stays.IsWorseThan(other.From, other.left, now):
+		return other
+	case !stays.From.IsZero() && onSameNodes(stays, other):
 		return other
 	}
 	return stays

@@ -100,7 +100,7 @@ func TestAGangWaitsForAPodInItsWayThoughThereIsRoom(t *testing.T) {
 	for _, until := range []time.Time{noon.Add(time.Hour), {}} {
 		ends := Ends{first: noon.Add(time.Minute), inTheWay: until}
 		r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), sets.New(inTheWay), ends, nodes, noon)
-		for when, r := range map[string]*Reservation{"at first": r, "when renewed": r.Renewed(r.Gang, ends, nodes, noon.Add(time.Second))} {
+		for when, r := range map[string]*Reservation{"at first": r, "when renewed": r.Renewed(r.Gang, sets.New(inTheWay), ends, nodes, noon.Add(time.Second))} {
 			if !r.From.Equal(until) || r.left != 1 {
 				t.Errorf("%s it has its place at %v when %d have ended, want %v and 1", when, r.From, r.left, until)
 			}
@@ -115,7 +115,7 @@ func TestAnotherPodIsInTheGangsWay(t *testing.T) {
 	members := coresOn(t, "a", "member", 2)
 	before := NewInTime(gang("gang", 0, 0), members, nil, ends, nodes, noon)
 	found := NewInTime(gang("gang", 0, 0), members, sets.New(jobs[0].Pod.UID), ends, nodes, noon)
-	if got := Better(before.Renewed(before.Gang, ends, nodes, noon), found, noon); !got.From.Equal(noon.Add(time.Hour)) {
+	if got := Better(before.Renewed(before.Gang, nil, ends, nodes, noon), found, noon); !got.From.Equal(noon.Add(time.Hour)) {
 		t.Errorf("it has its place at %v, want in an hour", got.From)
 	}
 }
@@ -187,7 +187,7 @@ func TestAReservationMovesOnlyToABetterPlace(t *testing.T) {
 				delete(nodes, "a")
 			}
 			other := NewInTime(gang("gang", 0, 0), members("b"), nil, ends, nodes, noon)
-			got := Better(own.Renewed(own.Gang, ends, nodes, noon), other, noon)
+			got := Better(own.Renewed(own.Gang, nil, ends, nodes, noon), other, noon)
 			if got == nil != (tc.want == "") || got != nil && !got.IsOn(tc.want) {
 				t.Errorf("it is %+v, want one on %q", got, tc.want)
 			}
@@ -197,7 +197,7 @@ func TestAReservationMovesOnlyToABetterPlace(t *testing.T) {
 
 // renewed is a reservation of which the gang has had another cycle.
 func renewed(r *Reservation, ends Ends, nodes Nodes, now time.Time) *Reservation {
-	stays := r.Renewed(r.Gang, ends, nodes, now)
+	stays := r.Renewed(r.Gang, nil, ends, nodes, now)
 	stays.Continue(r, nodes, now)
 	return stays
 }

@@ -334,7 +334,7 @@ func TestAGangIsPlacedSoonWhenAnotherSchedulerTakesAPodElsewhere(t *testing.T) {
 		close(lingers.release)
 		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 1 })
 		if took := time.Since(begun); took > 30*time.Second {
-			t.Errorf("it is placed after %v, as each gang is tried anyway after a minute", took)
+			t.Errorf("it is placed after %v, as each gang is tried anyway after a while", took)
 		}
 	})
 }

@@ -80,6 +80,6 @@ func (w *world) loseSmallNode(meanwhile func()) {
 	}
 	w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
 	if took := time.Since(begun); took > 30*time.Second {
-		w.t.Errorf("it is placed after %v, as each gang is tried anyway after a minute", took)
+		w.t.Errorf("it is placed after %v, as each gang is tried anyway after a while", took)
 	}
 }

@@ -28,12 +28,12 @@ import (
 // so much less on their nodes, and a node is checked again before a member of the gang is put there. Of a hundred
 // thousand members, each put into the snapshot would cost microseconds, and the plugins would look again at each of their
 // nodes. Other members are assumed in the snapshot, where plugins see them: those with host ports, for instance, and all
-// if the gang's placement depends on which Pods are on a node. All are assumed, too, if the snapshot is to show whether
-// the gang's own reservation has its place.
+// if the gang's placement depends on which Pods are on a node. All are assumed, too, if the gang may have a reservation of
+// its own, because package room reads from the snapshot whether that has its place.
 type ahead struct {
 	reserved []*room.Reservation
 	snapshot kube.Snapshot
-	// counted are such members, and the nominated Pods that the gang does not outrank.
+	// counted are the members that only take resources, and the nominated Pods that the gang does not outrank.
 	counted absent
 	// pods are the assumed members, in the order in which they were assumed. assumed are their UIDs.
 	pods    []*corev1.Pod

@@ -190,7 +190,7 @@ func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error
 		return false, fmt.Errorf("listing nodes: %w", err)
 	}
 	tried, print, now := a.cluster.Tried.gang(a.gang.Group).without, a.found.print(nodes), a.cluster.Now()
-	maps.DeleteFunc(tried, func(_ uint64, at time.Time) bool { return now.Sub(at) >= idleAfter })
+	maps.DeleteFunc(tried, func(_ uint64, at time.Time) bool { return now.Sub(at) >= retryAfter })
 	if _, inVain := tried[print]; inVain {
 		return false, nil
 	}

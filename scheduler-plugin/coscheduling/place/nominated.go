@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // A Pod that has preempted others is nominated for their node until the others have ended; there are other reasons to
@@ -16,7 +17,7 @@ import (
 // and have Pods evicted although there is room.
 
 // notOutranked returns the nominated Pods that a gang does not outrank, without the gang's own members.
-func notOutranked(g *Gang, all absent) absent {
+func notOutranked(g *Gang, all map[string][]fwk.PodInfo) absent {
 	if len(all) == 0 {
 		return nil
 	}

@@ -340,11 +340,11 @@ func (o *oneByOne) put(ctx context.Context, m member, nodes []int) (bool, error)
 	return false, nil
 }
 
-// admit returns the nodes on which the Filter plugins accept a member.
+// admit returns the nodes that may hold a member.
 func (o *oneByOne) admit(ctx context.Context, m member, state fwk.CycleState, infos []fwk.NodeInfo) ([]fwk.NodeInfo, error) {
 	statuses := make([]*fwk.Status, len(infos))
 	m.class.handle.Parallelizer().Until(ctx, len(infos), func(i int) {
-		statuses[i] = m.class.handle.RunFilterPluginsWithNominatedPods(ctx, state, m.pod, infos[i])
+		statuses[i] = o.admits(ctx, m.class, m.pod, infos[i], state)
 	}, o.filters.name)
 	var admitted []fwk.NodeInfo
 	for i, status := range statuses {

@@ -34,9 +34,9 @@ type tried struct {
 	without map[uint64]time.Time
 }
 
-// idleAfter is how long after a failure members are placed without a plan again, even if the survey has found no
+// retryAfter is how long after a failure members are placed without a plan again, even if the survey has found no
 // change. The survey does not see everything that may help, such as a new volume.
-const idleAfter = time.Minute
+const retryAfter = time.Minute
 
 // groupAsItIs identifies a PodGroup with its present spec. If the spec changes, or another PodGroup gets the name, what
 // failed before may succeed.

@@ -149,7 +149,7 @@ func (v *verification) try(ctx context.Context, class *class, pod *corev1.Pod, n
 		return false, nil
 	}
 	if state, ok := v.recall(class, node); ok {
-		if info, err := v.cluster.Snapshot.Get(node); err == nil && class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info).IsSuccess() {
+		if info, err := v.cluster.Snapshot.Get(node); err == nil && v.admits(ctx, class, pod, info, state).IsSuccess() {
 			return v.take(ctx, class, pod, info, state)
 		}
 	}
@@ -202,18 +202,24 @@ func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod
 	if err != nil {
 		return false, nil // the node was deleted since the plan; there is no error to show
 	}
-	if status := class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info); !status.IsSuccess() {
+	if status := v.admits(ctx, class, pod, info, state); !status.IsSuccess() {
 		return false, v.note(class, node, status)
 	}
 	return v.take(ctx, class, pod, info, state)
 }
 
-// take places a member on a node that the Filter plugins accept, if extenders and Reserve plugins accept the node, too.
+// admits asks the Filter plugins whether a node may hold a member, and checks that the member leaves the room of others
+// alone.
+func (v *verification) admits(ctx context.Context, class *class, pod *corev1.Pod, info fwk.NodeInfo, state fwk.CycleState) *fwk.Status {
+	if !v.cluster.ahead.counted.leaveRoom(class.info, info) {
+		return fwk.NewStatus(fwk.Unschedulable, "node(s) had resources that are left to others")
+	}
+	return class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info)
+}
+
+// take places a member on a node that admits accepts, if extenders and Reserve plugins accept the node, too.
 func (v *verification) take(ctx context.Context, class *class, pod *corev1.Pod, info fwk.NodeInfo, state fwk.CycleState) (bool, error) {
 	node := info.Node().Name
-	if !v.cluster.ahead.counted.leaveRoom(class.info, info) {
-		return false, v.note(class, node, fwk.NewStatus(fwk.Unschedulable, "node(s) had resources that are reserved for gangs ahead"))
-	}
 	if status := v.passExtenders(ctx, pod, info); status.IsRejected() && v.differ[node] {
 		v.filters.rejections.add(status)
 		return false, nil

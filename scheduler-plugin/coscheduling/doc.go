@@ -35,7 +35,7 @@
 //     heard, events.go: happened). The queue of gangs compares all others with what each refused gang needs
 //     (gangs/changes.go: Gangs.Happened, queue/queue.go: Queue.Happened, queue/need.go: Need.helps). A refused gang
 //     also has a cycle at the time that its last cycle named, and after a time without a helpful event
-//     (queue/queue.go: Queue.tick, queue/cycle.go: idleAfter).
+//     (queue/queue.go: Queue.tick).
 //
 // B. A gang is woken. Members never wait in kube-scheduler's queue (kube/queue.go: PodQueue.Add).
 //

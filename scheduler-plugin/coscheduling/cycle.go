@@ -30,6 +30,8 @@ type gangView struct {
 	place.Gang
 	// shape is the gang's Shape; see place.Gang.Shape.
 	shape string
+	// runs is how long the gang runs, 0 if unknown. gap is up to which run time a gang of the same kind has another shape.
+	runs, gap time.Duration
 	// began is when the cycle began, and deadline when it has to end.
 	began, deadline time.Time
 	// own is the gang's reservation, nil if none.
@@ -127,10 +129,24 @@ func (e *engine) prepare(view *gangView) {
 	view.First = own != nil && own.Reason == room.InTime ||
 		e.cycles.IsFirst(view.Key) && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since))
 	if view.shape = view.Shape(); view.shape != "" {
-		// Some gangs of a shape may end before a reservation or maintenance begins, and others not.
-		taker := e.takerOf(view, false)
-		view.shape += fmt.Sprint("-", len(e.room.KeptFrom(taker)), "-", e.windows.Closed(e.endOf(view)))
+		e.prepareGap(view)
 	}
+}
+
+// prepareGap gives gangs that end before a reservation's room is needed, or before maintenance begins, another shape than gangs
+// that end later.
+func (e *engine) prepareGap(view *gangView) {
+	end := e.endOf(view)
+	if !end.IsZero() {
+		view.runs = end.Sub(view.began)
+	}
+	kept := e.room.KeptFrom(room.GangTaker(view.Rank, false, end))
+	closed, last := e.windows.Closed(end)
+	for _, r := range kept {
+		last = times.Later(last, r.From)
+	}
+	view.gap = max(0, last.Sub(view.began))
+	view.shape += fmt.Sprint("-", len(kept), "-", closed)
 }
 
 // takerOf returns a Taker for the gang. incomplete reports that the gang runs and itself waits for more members; see
@@ -180,7 +196,7 @@ func (e *engine) refuseAlike(view *gangView) bool {
 	if view.First || view.pauses || e.room.Of(view.Key) != nil {
 		return false
 	}
-	return e.cycles.RefuseAlike(view.Key, view.shape)
+	return e.cycles.RefuseAlike(view.Key, view.shape, view.runs)
 }
 
 // plan seeks a place for a gang in the present cluster. incomplete reports that the gang runs and itself waits for more
@@ -286,7 +302,7 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 	why := out.Shortfall
 	refusal := queue.Refusal{Message: why.Message, Unready: why.Unready, Room: why.Room, Need: why.Need, Again: out.Again, Helpless: out.Helpless}
 	if why.OfOthers {
-		refusal.Shape = view.shape
+		refusal.Shape, refusal.Runs, refusal.Gap = view.shape, view.runs, view.gap
 	}
 	timeout, took := e.pluginOf(view).args.CycleTimeout.Duration, time.Since(view.began)
 	inVain := out.Reservation == nil && len(out.Placements) == 0

@@ -95,6 +95,28 @@ func TestShortWorkPassesALargeGang(t *testing.T) {
 	})
 }
 
+// TestShorterWorkPassesWhenALargeGangHasToWaitLonger: the gangs behind are too long at first. Then the large gang's node will be
+// free later, so that the shorter ones end before. They ask for the same as the longest, which comes first.
+func TestShorterWorkPassesWhenALargeGangHasToWaitLonger(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), bornAt(1, makeGroup("big", 4, runsFor(3600))), makeMembers("big", 4),
+			makeGroup("one", 1, runsFor(600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)))...)
+		w.start()
+		w.eventually("resources are reserved for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		for i, seconds := range []int32{36_000, 1800, 900} {
+			name := []string{"long", "shorter", "shortest"}[i]
+			w.create(bornAt(5+i, makeGroup(name, 1, runsFor(seconds))))
+			w.create(makePod(name+"-0", inGroup(name)))
+		}
+		w.eventually("all gangs behind are refused", func() bool { return w.marked("long")+w.marked("shorter")+w.marked("shortest") == 3 })
+		w.changeGroup("one", func(group *schedulingv1alpha1.PodGroup) { runsFor(3600)(&group.Spec) })
+		w.eventually("the shorter gangs are placed", func() bool { return w.placed("shorter") == 1 && w.placed("shortest") == 1 })
+		if w.placed("long") != 0 {
+			t.Error("work that runs for longer has overtaken the large gang")
+		}
+	})
+}
+
 // TestAReservationMovesToWhereThereIsRoomEarlier: the large gang is to have a node where work ends in ten hours, half of which is free.
 // Then a full node comes. If the gang is to have that node, a long gang may use the free half.
 func TestAReservationMovesToWhereThereIsRoomEarlier(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
 // ReasonInvalidMaintenance: a Node's annotation for the start of maintenance is not a valid time, and is ignored.
@@ -76,19 +77,19 @@ func (w *Windows) Set(node string, from time.Time) {
 // Any reports whether any node has planned maintenance. It is cheap.
 func (w *Windows) Any() bool { return w.count.Load() > 0 }
 
-// Closed returns on how many nodes work that ends at the given time may not start. If the number is the same for two
-// times, the nodes are the same, too.
-func (w *Windows) Closed(ends time.Time) int {
+// Closed returns on how many nodes work that ends at the given time may not start, and the last time at which the maintenance
+// of one of them begins. If the number is the same for two times, the nodes are the same, too.
+func (w *Windows) Closed(ends time.Time) (nodes int, last time.Time) {
 	if !w.Any() {
-		return 0
+		return 0, time.Time{}
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	n := 0
 	for _, from := range w.from {
 		if isClosed(from, ends) {
-			n++
+			nodes++
+			last = times.Later(last, from)
 		}
 	}
-	return n
+	return nodes, last
 }

@@ -48,15 +48,16 @@ func TestWhichWorkMayStartBeforeMaintenance(t *testing.T) {
 	for name, test := range map[string]struct {
 		ends   time.Time
 		closed int
+		last   time.Time
 	}{
 		"what ends before":                    {ends: noon, closed: 0},
-		"what runs past the first":            {ends: noon.Add(time.Minute), closed: 1},
-		"what runs past both":                 {ends: noon.Add(2 * time.Hour), closed: 2},
-		"what runs for nobody knows how long": {closed: 2},
+		"what runs past the first":            {ends: noon.Add(time.Minute), closed: 1, last: noon},
+		"what runs past both":                 {ends: noon.Add(2 * time.Hour), closed: 2, last: noon.Add(time.Hour)},
+		"what runs for nobody knows how long": {closed: 2, last: noon.Add(time.Hour)},
 	} {
 		a, c := maintained(noon.Format(time.RFC3339)), &corev1.Node{}
-		if got := w.Closed(test.ends); got != test.closed || Closes(a, test.ends) != (test.closed > 0) || Closes(c, test.ends) {
-			t.Errorf("%s: %d nodes are closed, want %d", name, got, test.closed)
+		if got, last := w.Closed(test.ends); got != test.closed || !last.Equal(test.last) || Closes(a, test.ends) != (test.closed > 0) || Closes(c, test.ends) {
+			t.Errorf("%s: %d nodes are closed, want %d; the last at %v", name, got, test.closed, last)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (q *Queue) cycles(now time.Time, shape func(dialect.Key) string, place bool
 		}
 		q.Begin(rank.Key, now, now)
 		q.IsFirst(rank.Key, now)
-		if _, alike := q.RefuseAlike(rank.Key, shape(rank.Key), now); alike {
+		if _, alike := q.RefuseAlike(rank.Key, shape(rank.Key), 0, now); alike {
 			continue
 		}
 		planned++

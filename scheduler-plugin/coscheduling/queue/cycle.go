@@ -27,6 +27,9 @@ type Refusal struct {
 	// Shape is equal for gangs that would be refused for the same reason. It is "" for a gang that can't be compared
 	// with others.
 	Shape string
+	// Runs is how long the gang runs, 0 if unknown. Gap is up to which run time a gang would have another Shape now: it could use
+	// room that is needed for others only later, for which this gang runs too long. 0: none.
+	Runs, Gap time.Duration
 	// Again is when the gang has another cycle at the latest, even if nothing happens. The gang has one after renewAfter or
 	// idleAfter anyway. Zero: no other time.
 	Again time.Time
@@ -55,8 +58,9 @@ type Terms struct {
 }
 
 // RefuseAlike refuses a gang in its cycle without planning it, if a gang ahead of the same shape was refused and nothing that
-// may help has happened since. The result is that gang's refusal, or false if the gang has to be planned.
-func (q *Queue) RefuseAlike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
+// may help has happened since. `runs` is how long the gang runs, 0 if unknown. The result is the refusal of the gang ahead, or
+// false if the gang has to be planned.
+func (q *Queue) RefuseAlike(key dialect.Key, shape string, runs time.Duration, now time.Time) (Refusal, bool) {
 	g := q.gangs[key]
 	if g == nil || g.state != inCycle || g.woken {
 		return Refusal{}, false
@@ -65,7 +69,7 @@ func (q *Queue) RefuseAlike(key dialect.Key, shape string, now time.Time) (Refus
 	if s == nil {
 		return Refusal{}, false
 	}
-	g.initial = s.terms.Initial
+	g.initial, g.runs = s.terms.Initial, runs
 	g.alike++
 	q.refuse(g, s, now)
 	return s.refusal, true
@@ -81,7 +85,7 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 		g.failures, g.alike = 0, 0
 	}
 	g.failures++
-	g.room, g.initial = why.Room, terms.Initial
+	g.room, g.initial, g.runs = why.Room, terms.Initial, why.Runs
 	g.notBefore = now.Add(backOff(g.failures, terms.Initial, terms.Longest))
 	g.again = why.Again
 	if why.Helpless > 0 {
@@ -119,7 +123,9 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 		}
 		return
 	}
-	q.refuse(g, q.shapes.refused(g, why, terms, gained, now), now)
+	s := q.shapes.refused(g, why, terms, gained, now)
+	q.refuse(g, s, now)
+	q.wakeWithin(s, why.Gap, now) // the gap may have been shorter when these gangs were refused
 }
 
 // refuse ends the cycle of a gang. From then on the gang waits together with the other refused gangs of the shape s.

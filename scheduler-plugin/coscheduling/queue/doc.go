@@ -23,6 +23,10 @@
 // If nothing happens for some minutes (idleAfter), the same is done. A gang that a debt or failed bindings bar from
 // having cycles leaves the attempt to the next gang.
 //
+// Which shape a gang has may change with time: gangs that end before room is needed for a gang ahead may use that room, and have
+// another shape than gangs that run for longer. If the room is needed later than before, more gangs end before. So a
+// refusal says up to which run time gangs have another shape now (Refusal.Gap), and those among the waiting gangs are ready again.
+//
 // The gangs of a shape share one back-off: that of the gang that was refused the least often. So a new gang does not
 // wait because another gang was refused for an hour.
 //

@@ -31,6 +31,8 @@ type gang struct {
 	// in is the shape with which the refused gang waits. tries is the shape on behalf of which the gang is planned
 	// next; nil for none.
 	in, tries *shape
+	// runs is how long the gang runs, 0 if unknown.
+	runs time.Duration
 
 	// since is when the gang began to wait. It is set in the first cycle after the gang's minimum was last bound, and
 	// zero before that cycle.

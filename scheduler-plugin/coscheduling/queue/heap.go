@@ -22,11 +22,17 @@ const (
 	slotHopeful
 	slotTimer
 	slotShape
+	slotRuns
 	slots
 )
 
 func byRank(s slot) ordered {
 	return ordered{slot: s, less: func(a, b *gang) bool { return a.rank.Compare(b.rank) < 0 }}
+}
+
+// byRunTime has the gang first that runs for the shortest time, and gangs with an unknown run time last.
+func byRunTime(s slot) ordered {
+	return ordered{slot: s, less: func(a, b *gang) bool { return a.runs > 0 && (b.runs == 0 || a.runs < b.runs) }}
 }
 
 func byTime(s slot) ordered {

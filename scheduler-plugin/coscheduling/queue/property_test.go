@@ -67,7 +67,7 @@ func (f *life) event() Event {
 }
 
 func (f *life) refusal() Refusal {
-	why := Refusal{Room: f.r.IntN(3), Shape: []string{"", "x", "y"}[f.r.IntN(3)]}
+	why := Refusal{Room: f.r.IntN(3), Shape: []string{"", "x", "y"}[f.r.IntN(3)], Runs: f.runs()}
 	if f.chance(70) {
 		why.Need = ofCores(1+f.r.IntN(4), 1+f.r.Int64N(2))
 	}
@@ -83,6 +83,9 @@ func (f *life) refusal() Refusal {
 	}
 	return why
 }
+
+// runs is a run time, unknown for one in four.
+func (f *life) runs() time.Duration { return time.Duration(f.r.IntN(4)) * time.Hour }
 
 // begin begins the cycle of whoever is next, and returns it.
 func (f *life) begin() *gang {
@@ -103,7 +106,7 @@ func (f *life) end() {
 	f.cycle = nil
 	if !f.q.IsFirst(key, f.now) {
 		shape := []string{"", "x", "y"}[f.r.IntN(3)]
-		if _, alike := f.q.RefuseAlike(key, shape, f.now); alike {
+		if _, alike := f.q.RefuseAlike(key, shape, f.runs(), f.now); alike {
 			f.note("%v is like others of %s", key, shape)
 			f.told[key]++
 			return
@@ -314,6 +317,9 @@ func (f *life) checkShapes() {
 			if slotOf := g.slots[slotShape] - 1; slotOf < 0 || g.in.waiting.items[slotOf] != g {
 				f.fail("%v is not among those of its shape", key)
 			}
+			if slotOf := g.slots[slotRuns] - 1; slotOf < 0 || g.in.byRuns.items[slotOf] != g {
+				f.fail("%v is not among those of its shape by run time", key)
+			}
 			if s := g.in; s.tried != nil && (s.tried.tries != s || f.q.gangs[s.tried.rank.Key] != s.tried) {
 				f.fail("%v waits for a gang that does not try", key)
 			}
@@ -338,7 +344,7 @@ func (f *life) checkShapes() {
 		f.fail("%d shapes are known, want %d", len(f.q.shapes.all), len(all))
 	}
 	for s, n := range all {
-		if !f.q.shapes.all[s] || f.q.shapes.regarding[s] != s.refusal.Need.RegardsOthers || n != s.waiting.Len() {
+		if !f.q.shapes.all[s] || f.q.shapes.regarding[s] != s.refusal.Need.RegardsOthers || n != s.waiting.Len() || n != s.byRuns.Len() {
 			f.fail("the shape %q of %d gangs is wrong", s.name, n)
 		}
 	}
@@ -393,6 +399,7 @@ func (f *life) checkOrders() {
 	}
 	for s := range f.q.shapes.all {
 		f.checkOrder(&s.waiting)
+		f.checkOrder(&s.byRuns)
 	}
 	for key, g := range f.q.gangs {
 		due := g.state == ready && !g.notBefore.After(f.now)
@@ -458,6 +465,46 @@ func TestAnythingHelpsEverybody(t *testing.T) {
 			f.note("anything")
 			f.q.Happened(Event{Kind: Anything}, f.now)
 			f.quiet(30 * time.Second)
+		}
+	}
+}
+
+// TestAShorterGangIsPlannedWhenAGapHasGrown, though longer ones of its shape are refused again: after an event, and all cycles that
+// come of it, each gang waits with the shape that it has now.
+func TestAShorterGangIsPlannedWhenAGapHasGrown(t *testing.T) {
+	for seed := range uint64(lives) {
+		f := newLife(t, seed)
+		runs := make(map[dialect.Key]time.Duration)
+		for range 12 {
+			rank := f.rank()
+			runs[rank.Key] = f.runs()
+			f.q.Enter(rank, false, f.now)
+		}
+		for range 30 {
+			gap := f.runs()
+			refusalOf := func(key dialect.Key) Refusal {
+				if runs[key] > 0 && runs[key] <= gap {
+					return Refusal{Shape: "in the gap", Runs: runs[key]}
+				}
+				return Refusal{Shape: "too long", Runs: runs[key], Gap: gap}
+			}
+			f.note("a gap of %v", gap)
+			f.now = f.now.Add(time.Minute)
+			f.q.Happened(Event{Kind: Anything}, f.now)
+			for end := f.now.Add(terms.Longest); !f.now.After(end); f.now = f.now.Add(time.Second) {
+				for g := f.begin(); g != nil; g = f.begin() {
+					key := g.rank.Key
+					if _, alike := f.q.RefuseAlike(key, refusalOf(key).Shape, runs[key], f.now); !alike {
+						f.q.Refused(key, refusalOf(key), terms, f.now)
+					}
+					f.checkShapes()
+				}
+			}
+			for key, g := range f.q.gangs {
+				if of := refusalOf(key); of.Gap == 0 && g.in.name != of.Shape {
+					f.fail("%v, which runs for %v, waits with longer ones", key, runs[key])
+				}
+			}
 		}
 	}
 }

@@ -195,6 +195,13 @@ func (q *Queue) try(s *shape, now time.Time) {
 	}
 }
 
+// wakeWithin makes those gangs of a shape ready that run no longer than a gap.
+func (q *Queue) wakeWithin(s *shape, gap time.Duration, now time.Time) {
+	for g := s.byRuns.first(); g != nil && 0 < g.runs && g.runs <= gap; g = s.byRuns.first() {
+		q.wake(g, now)
+	}
+}
+
 // wake makes a gang ready, after its cycle if the gang is in one.
 func (q *Queue) wake(g *gang, now time.Time) {
 	switch g.state {

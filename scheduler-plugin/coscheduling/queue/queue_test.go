@@ -25,6 +25,8 @@ type clocked struct {
 	// entered is how many gangs were new in the queue: each is younger than those before.
 	entered int
 	ranks   map[string]Rank
+	// runs are the run times of gangs, for alike.
+	runs map[string]time.Duration
 }
 
 func newClocked(t *testing.T, names ...string) *clocked {
@@ -196,7 +198,7 @@ func TestWhoIsUnknownIsIgnored(t *testing.T) {
 	c.Unbound(b, terms, c.now)
 	c.Bound(b, c.now)
 	c.Settled(b, c.now)
-	if _, alike := c.RefuseAlike(b, "x", c.now); alike {
+	if _, alike := c.RefuseAlike(b, "x", 0, c.now); alike {
 		t.Error("an unknown gang is like another")
 	}
 	if _, told := c.Told(b); told || c.IsFirst(b, c.now) || !c.Since(b).IsZero() || c.Failures(b) != 0 {
@@ -427,7 +429,7 @@ func TestAGangThatIsWokenIsReady(t *testing.T) {
 			wake(c)
 			c.wantUntil(time.Second, "a")
 			c.begin("a")
-			if _, alike := c.RefuseAlike(keyOf("a"), "x", c.now); alike {
+			if _, alike := c.RefuseAlike(keyOf("a"), "x", 0, c.now); alike {
 				t.Error("the gang's own refusal is taken for that of another")
 			}
 			wake(c)

@@ -13,8 +13,8 @@ type shape struct {
 	// by is the rank of the gang that was planned and refused last. A gang ahead of this rank may find room
 	// nevertheless, because it need not respect the reservations of gangs between the two.
 	by Rank
-	// waiting has the refused gangs.
-	waiting ordered
+	// waiting has the refused gangs, by rank. byRuns has the same gangs by run time.
+	waiting, byRuns ordered
 	// gained counts the members that could have found room since.
 	gained int
 	// tried is the gang that is planned next on behalf of all gangs of the shape, nil for none.
@@ -47,7 +47,7 @@ func newShapes() shapes {
 func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now time.Time) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {
-		s = &shape{name: why.Shape, waiting: byRank(slotShape), failures: g.failures}
+		s = &shape{name: why.Shape, waiting: byRank(slotShape), byRuns: byRunTime(slotRuns), failures: g.failures}
 	} else if s.tried == nil && s.by.Compare(g.rank) < 0 {
 		return s // keep the refusal of the gang ahead: less is reserved from that gang
 	}
@@ -94,6 +94,7 @@ func (ss *shapes) join(g *gang, s *shape) {
 	ss.leave(g)
 	g.in = s
 	s.waiting.put(g, true)
+	s.byRuns.put(g, true)
 	ss.all[s] = true
 	if s.name != "" {
 		ss.named[s.name] = s
@@ -114,6 +115,7 @@ func (ss *shapes) leave(g *gang) {
 	}
 	g.in = nil
 	s.waiting.put(g, false)
+	s.byRuns.put(g, false)
 	if s.waiting.first() == nil {
 		delete(ss.all, s)
 		delete(ss.regarding, s)

@@ -13,7 +13,7 @@ func (c *clocked) alike(shape string, names ...string) {
 	c.t.Helper()
 	for _, name := range names {
 		c.begin(name)
-		if _, alike := c.RefuseAlike(keyOf(name), shape, c.now); !alike {
+		if _, alike := c.RefuseAlike(keyOf(name), shape, c.runs[name], c.now); !alike {
 			c.t.Fatalf("%s is to be planned, want it to be like one that was refused", name)
 		}
 	}
@@ -23,7 +23,7 @@ func (c *clocked) alike(shape string, names ...string) {
 func (c *clocked) unlike(shape, name string) {
 	c.t.Helper()
 	c.begin(name)
-	if _, alike := c.RefuseAlike(keyOf(name), shape, c.now); alike {
+	if _, alike := c.RefuseAlike(keyOf(name), shape, 0, c.now); alike {
 		c.t.Fatalf("%s is like one that was refused, want it to be planned", name)
 	}
 }
@@ -47,7 +47,7 @@ func TestGangsAlikeAreRefusedTogether(t *testing.T) {
 	c := newClocked(t, "a", "b")
 	c.refuse(x, "a")
 	c.begin("b")
-	why, alike := c.RefuseAlike(keyOf("b"), "x", c.now)
+	why, alike := c.RefuseAlike(keyOf("b"), "x", 0, c.now)
 	if !alike || why.Message != x.Message {
 		t.Errorf("a gang like one that was refused is told %q, %t", why.Message, alike)
 	}
@@ -163,6 +163,23 @@ func TestTheNextOneIsTriedWhenOneLikeItDoesNotShowWhetherThereIsRoom(t *testing.
 	}
 }
 
+// TestShorterGangsAreTriedWhenAGapHasGrown: room is needed for others, but only so late that gangs which run for less may use it
+// now. When they were refused with a longer gang, the room was needed earlier.
+func TestShorterGangsAreTriedWhenAGapHasGrown(t *testing.T) {
+	const h = time.Hour
+	c := newClocked(t, "a", "b", "c", "d", "e")
+	c.runs = map[string]time.Duration{"b": 3 * h, "c": h, "d": 2 * h}
+	c.refuse(Refusal{Shape: "x", Runs: 9 * h}, "a")
+	c.alike("x", "b", "c", "d", "e")
+	c.after(time.Second)
+	c.anything()
+	c.refuse(Refusal{Shape: "x", Runs: 9 * h, Gap: 2 * h}, "a")
+	c.unlike("y", "c")
+	c.refused("c", Refusal{Shape: "y", Runs: h, Gap: 30 * time.Minute})
+	c.alike("y", "d")
+	c.wantNext("")
+}
+
 // TestNobodyIsTriedBesideOneLikeIt, while that is still to be planned.
 func TestNobodyIsTriedBesideOneLikeIt(t *testing.T) {
 	tests := map[string]func(*clocked){
@@ -256,7 +273,7 @@ func TestWhatHappensInATurnOpensTheShape(t *testing.T) {
 	c.enter("d")
 	c.begin("d")
 	c.anything()
-	if _, alike := c.RefuseAlike(keyOf("d"), "x", c.now); alike {
+	if _, alike := c.RefuseAlike(keyOf("d"), "x", 0, c.now); alike {
 		t.Error("a gang is refused with others after something has happened that may help them")
 	}
 }
@@ -267,7 +284,7 @@ func TestAGangThatIsWokenInItsTurnIsPlanned(t *testing.T) {
 	c.enter("d")
 	c.begin("d")
 	c.enter("d")
-	if _, alike := c.RefuseAlike(keyOf("d"), "x", c.now); alike {
+	if _, alike := c.RefuseAlike(keyOf("d"), "x", 0, c.now); alike {
 		t.Error("a gang that was woken is refused with others")
 	}
 }

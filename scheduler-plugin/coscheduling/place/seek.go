@@ -120,10 +120,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			out.Shortfall.Message += "; nodes were idle for the gang for longer than it runs and than it had waited, so nothing is reserved until it has waited as long again"
 			out.Helpless = s.cluster.Now().Sub(s.gang.Since)
 		default:
-			out.Reservation = reserved
-			if reserved.From.After(s.cluster.Now()) {
-				out.Again = reserved.From
-			}
+			out.Reservation, out.Again = reserved, reserved.RenewAt(s.cluster.Now())
 			out.Shortfall.Message += "; the gang is first in the queue, and resources are reserved for it"
 			return nil
 		}

@@ -30,8 +30,8 @@ type Refusal struct {
 	// Runs is how long the gang runs, 0 if unknown. Gap is up to which run time a gang would have another Shape now: it could use
 	// room that is needed for others only later, for which this gang runs too long. 0: none.
 	Runs, Gap time.Duration
-	// Again is when the gang has another cycle at the latest, even if nothing happens. The gang has one after renewAfter or
-	// idleAfter anyway. Zero: no other time.
+	// Again is when the gang has another cycle even if nothing happens. Zero: after renewAfter or idleAfter. The first gang of a
+	// shape has one after idleAfter at the latest.
 	Again time.Time
 	// Helpless is how long the gang loses its right to a reservation, because no room can be reserved for the gang. 0:
 	// the gang keeps the right.
@@ -47,8 +47,8 @@ type Refusal struct {
 // thousands of shapes, so this time decides how much work a queue is in which nothing happens.
 const idleAfter = 5 * time.Minute
 
-// renewAfter is the same for the gang that has the right to a reservation. In that cycle the gang's reservation follows the
-// ends of work, which may have changed.
+// renewAfter is the same for the gang that has the right to a reservation, if the gang's refusal names no time. The gang may get a
+// reservation in that cycle.
 const renewAfter = time.Minute
 
 // Terms are the back-off times of a gang.

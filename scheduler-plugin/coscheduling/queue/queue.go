@@ -230,10 +230,10 @@ func (q *Queue) tick(now time.Time) {
 	q.entitle(now)
 }
 
-// entitle has the gang with the right to a reservation try again soon.
+// entitle has the gang with the right to a reservation try again soon, unless a time is set for the gang.
 func (q *Queue) entitle(now time.Time) {
 	soon := now.Add(renewAfter)
-	if first := q.hopeful.first(); first != nil && first.state == refused && (first.again.IsZero() || first.again.After(soon)) {
+	if first := q.hopeful.first(); first != nil && first.state == refused && first.again.IsZero() {
 		first.again = soon
 		q.arrange(first, now)
 	}

@@ -404,7 +404,8 @@ func TestAGangHasAnotherTurnThoughNothingHappens(t *testing.T) {
 func TestAGangHasAnotherTurnWhenItIsToldSo(t *testing.T) {
 	tests := map[string]struct{ again, want time.Duration }{
 		"soon":                           {5 * time.Second, 5 * time.Second},
-		"later than it would be without": {2 * time.Minute, time.Minute},
+		"later than it would be without": {2 * time.Minute, 2 * time.Minute},
+		"much later":                     {time.Hour, idleAfter},
 		"within its back-off":            {time.Millisecond, time.Second},
 		"in the past":                    {-time.Hour, time.Second},
 	}

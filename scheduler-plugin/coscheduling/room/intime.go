@@ -184,6 +184,17 @@ func (r *Reservation) IsWorseThan(from time.Time, left int, now time.Time) bool 
 	return from.Add(max(time.Minute, r.From.Sub(now)/10)).Before(r.From)
 }
 
+// RenewAt returns when the gang is to have its next cycle even if nothing happens, so that the reservation follows the ends of
+// work, which may have changed: after a tenth of the time until the gang needs the room, but after a minute at least and half of
+// longestUnseen at most. It is the time at which the gang needs the room if that is earlier.
+func (r *Reservation) RenewAt(now time.Time) time.Time {
+	left := r.From.Sub(now)
+	if 0 < left && left < time.Minute {
+		return r.From
+	}
+	return now.Add(min(max(time.Minute, left/10), longestUnseen/2))
+}
+
 // idle returns how long the gang's room was idle since the gang's last cycle, as a sum over the members.
 func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
 	idle := 0

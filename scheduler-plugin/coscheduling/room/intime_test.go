@@ -195,6 +195,20 @@ func TestAReservationMovesOnlyToABetterPlace(t *testing.T) {
 	}
 }
 
+// TestWhenAReservationIsRenewed: what is needed soon is renewed more often.
+func TestWhenAReservationIsRenewed(t *testing.T) {
+	for from, want := range map[time.Duration]time.Duration{
+		-time.Hour: time.Minute, 0: time.Minute, 30 * time.Second: 30 * time.Second, 5 * time.Minute: time.Minute, 20 * time.Minute: 2 * time.Minute, 24 * time.Hour: 5 * time.Minute,
+	} {
+		if got := (&Reservation{From: noon.Add(from)}).RenewAt(noon).Sub(noon); got != want {
+			t.Errorf("if the room is needed in %v, the reservation is renewed in %v, want %v", from, got, want)
+		}
+	}
+	if got := (&Reservation{}).RenewAt(noon).Sub(noon); got != time.Minute {
+		t.Errorf("if it is not known when the room is needed, the reservation is renewed in %v, want a minute", got)
+	}
+}
+
 // renewed is a reservation of which the gang has had another cycle.
 func renewed(r *Reservation, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	stays := r.Renewed(r.Gang, nil, ends, nodes, now)

@@ -152,6 +152,42 @@ func TestAReservationMovesToWhereThereIsRoomEarlier(t *testing.T) {
 	}
 }
 
+// TestAGangThatNeedsMostOfTheClusterLeavesIdleNodesToOthers: three of four nodes are in use by one job, for an hour. The gang has to
+// wait for that job anyway, so it gets the job's nodes, and longer work may use the fourth. A gang that needs two nodes keeps the idle
+// node, and waits for any job to end.
+func TestAGangThatNeedsMostOfTheClusterLeavesIdleNodesToOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		members int
+		passes  bool
+	}{
+		"a gang that needs most of the cluster": {members: 3, passes: true},
+		"a gang that needs half of it":          {members: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 4, 2), bornAt(1, makeGroup("big", int32(tc.members), runsFor(3600))), makeMembers("big", tc.members, wholeNode),
+					makeGroup("job", 3, runsFor(3600)), makePod("job-0", inGroup("job"), onNode("node-1"), wholeNode, startedAgo(0)),
+					makePod("job-1", inGroup("job"), onNode("node-2"), wholeNode, startedAgo(0)), makePod("job-2", inGroup("job"), onNode("node-3"), wholeNode, startedAgo(0)))...)
+				w.start()
+				w.eventually("resources are reserved for the gang", func() bool { return w.reserved("big") != nil })
+				if idle := !w.reserved("big").IsOn("node-0"); idle != tc.passes {
+					t.Errorf("the idle node is left to others: %t, want %t", idle, tc.passes)
+				}
+				w.create(bornAt(5, makeGroup("long", 1, runsFor(72_000))))
+				w.create(makePod("long-0", inGroup("long"), wholeNode))
+				w.eventually("the long gang has had its cycle", func() bool { return w.placed("long") == 1 || w.marked("long") == 1 })
+				if passes := w.placed("long") == 1; passes != tc.passes {
+					t.Errorf("the long gang got the idle node: %t, want %t", passes, tc.passes)
+				}
+				for _, pod := range []string{"job-0", "job-1", "job-2"} {
+					w.deletePod(pod)
+				}
+				w.eventually("the gang is placed", func() bool { return w.placed("big") == tc.members })
+			})
+		})
+	}
+}
+
 // TestAReservationGrowsWithItsGang: a gang of one member has a node reserved, and then needs two members.
 func TestAReservationGrowsWithItsGang(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

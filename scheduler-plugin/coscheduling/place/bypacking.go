@@ -24,15 +24,63 @@ type packing struct {
 	pool *pool
 	// choices are the Pods that have to end, one choice for each domain, the best first.
 	choices []victims.Choice
+	// needsMost reports that the gang has to wait for most of the running work.
+	needsMost bool
 }
 
 // newPacking searches among the Pods of a pool. empty is the world without these Pods.
 func newPacking(s *seeker, pool *pool, empty *planner.World, until deadline) *packing {
-	p := &packing{by: s, pool: pool}
+	p := &packing{by: s, pool: pool, needsMost: needsMost(s.found, pool)}
 	if len(pool.Units) > 0 {
 		p.choices = victims.Search(empty, s.found.gang, pool.requests(s.found.classes, empty), pool.Units, until.share(2).isOver)
 	}
+	if p.needsMost {
+		p.addEarlier()
+	}
 	return p
+}
+
+// addEarlier adds to each choice the Pods that end no later than the choice. The gang has to wait until then anyway, and when all of
+// these Pods have ended there is more room than it needs. So it may leave nodes to others that are idle now. A gang that needs less
+// of the cluster keeps them: limits are overstated, and with idle nodes the gang may start as soon as any work ends early.
+func (p *packing) addEarlier() {
+	for c := range p.choices {
+		choice := &p.choices[c]
+		choice.Pods = nil
+		for _, unit := range p.pool.Units {
+			if unit.Ends <= choice.Ends {
+				choice.Pods = append(choice.Pods, unit.Pods...)
+			}
+		}
+	}
+}
+
+// needsMost reports whether a gang asks for more than half of what the nodes have of some resource, without what Pods take that do
+// not end by themselves.
+func needsMost(found *survey, pool *pool) bool {
+	all, needs := make([]int64, len(found.world.Resources)), make([]int64, len(found.world.Resources))
+	for n := range found.world.Nodes {
+		add(all, found.world.Nodes[n].Free, 1)
+	}
+	for _, one := range pool.soon {
+		add(all, pool.seen[one.pod].request, 1)
+	}
+	for c := range found.gang.Classes {
+		add(needs, found.gang.Classes[c].Request, int64(found.gang.Classes[c].Count))
+	}
+	for r := range needs {
+		if needs[r] > all[r]/2 {
+			return true
+		}
+	}
+	return false
+}
+
+// add adds a multiple of some amounts to a sum.
+func add(sum, amounts []int64, times int64) {
+	for r, amount := range amounts {
+		sum[r] += max(0, amount) * times
+	}
 }
 
 // mayBeBetterThan reports whether it is worthwhile to ask the plugins about the choices, because they may be better than
@@ -62,7 +110,7 @@ func (p *packing) verify(ctx context.Context, n int, until deadline) (found *spa
 	}
 	defer restore(&err)
 	t := newTrial(p.by.gang, &cluster, p.pool, until)
-	t.gone = make([]bool, len(p.pool.infos))
+	t.gone, t.usesVacated = make([]bool, len(p.pool.infos)), p.needsMost
 	for _, leaving := range p.pool.leaving {
 		if err := cluster.Snapshot.RemovePod(klog.FromContext(ctx), leaving.GetPod(), leaving.GetPod().Spec.NodeName); err != nil {
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)

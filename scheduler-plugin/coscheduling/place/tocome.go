@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -251,15 +250,16 @@ func ShareOf(cluster kube.Snapshot, percent int64) provision.Amounts {
 	return all
 }
 
-// preferKept ranks nodes first where room is reserved for the gang's members to come.
-func preferKept(a *attempt, nodes []fwk.NodeInfo, world *planner.World) {
-	if !a.cluster.ownToCome() || a.shares {
+// preferFirst ranks nodes first where room is reserved for the gang's members to come, or that are vacated for the gang.
+func preferFirst(a *attempt, world *planner.World) {
+	const first = 1 << 32 // more than any score
+	kept := a.cluster.ownToCome() && !a.shares
+	if !kept && len(a.vacated) == 0 {
 		return
 	}
-	const first = 1 << 32 // more than any score
-	for n, node := range nodes {
-		if a.cluster.Own.IsOn(node.Node().Name) {
-			world.Nodes[n].Preferred += first
+	for n := range world.Nodes {
+		if node := &world.Nodes[n]; kept && a.cluster.Own.IsOn(node.Name) || a.vacated.Has(node.Name) {
+			node.Preferred += first
 		}
 	}
 }

@@ -30,6 +30,8 @@ type trial struct {
 	cluster *Cluster
 	attempt *attempt
 	pool    *pool
+	// usesVacated has the gang use the nodes of Pods that are gone before it uses others.
+	usesVacated bool
 	// asked reports that the plugins were asked about a choice of victims.
 	asked bool
 	gone  []bool // which of the pool's Pods are out of the snapshot
@@ -174,6 +176,9 @@ func (t *trial) fitsWithout(ctx context.Context, gone []bool, spares bool) bool 
 	if t.err = t.take(ctx, gone); t.err != nil {
 		return false
 	}
+	if t.usesVacated {
+		t.attempt.vacated = t.nodesOf(gone)
+	}
 	placed, _, err := t.attempt.plan(ctx)
 	if errors.Is(err, errOverdue) && spares {
 		t.left = 0 // the choice that held is used
@@ -185,6 +190,17 @@ func (t *trial) fitsWithout(ctx context.Context, gone []bool, spares bool) bool 
 	t.places, t.victims = places(placed.placements), slices.Clone(gone)
 	placed.undo(ctx)
 	return true
+}
+
+// nodesOf returns the names of the nodes of some of the pool's Pods.
+func (t *trial) nodesOf(pods []bool) sets.Set[string] {
+	nodes := sets.New[string]()
+	for p, in := range pods {
+		if in {
+			nodes.Insert(t.pool.Pods[p].Spec.NodeName)
+		}
+	}
+	return nodes
 }
 
 // places returns copies of members with their nodes set.

@@ -97,7 +97,7 @@ func (a *attempt) survey(ctx context.Context) error {
 			pass.compared = pass.compared || compared
 		}
 	}
-	preferKept(a, nodes, pass.world)
+	preferFirst(a, pass.world)
 	for n := range nodes {
 		pass.world.Nodes[n].Lasts = a.lasting != nil && a.lasting[n]
 	}

@@ -152,6 +152,35 @@ func TestAReservationMovesToWhereThereIsRoomEarlier(t *testing.T) {
 	}
 }
 
+// TestNoLongWorkSlipsInBetweenTwoReservations: when the job ends, the first gang takes one of its nodes, and the second needs the other
+// and a node that is in use for an hour more. A long gang behind may have neither.
+func TestNoLongWorkSlipsInBetweenTwoReservations(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 3, 2),
+			bornAt(1, makeGroup("first", 1, runsFor(36_000))), makeMembers("first", 1, wholeNode), bornAt(2, makeGroup("second", 2, runsFor(3600))), makeMembers("second", 2, wholeNode),
+			makeGroup("job", 2, runsFor(60)), makePod("job-0", inGroup("job"), onNode("node-0"), wholeNode, startedAgo(0)), makePod("job-1", inGroup("job"), onNode("node-1"), wholeNode, startedAgo(0)),
+			makeGroup("other", 1, runsFor(3600)), makePod("other-0", inGroup("other"), onNode("node-2"), wholeNode, startedAgo(0)))...)
+		w.args = `{"initialBackoff":"10s","maxBackoff":"60s"}`
+		w.start()
+		w.create(bornAt(5, makeGroup("long", 1, runsFor(72_000))))
+		w.create(makePod("long-0", inGroup("long"), wholeNode))
+		w.eventually("all wait", func() bool { return w.reserved("first") != nil && w.marked("long") == 1 && w.marked("second") == 2 })
+		// The second gang is refused once more, in its back-off, because a gang behind may have a cycle. It may not have another so soon.
+		w.changeGroup("second", func(group *schedulingv1alpha1.PodGroup) { runsFor(3601)(&group.Spec) })
+		w.create(bornAt(6, makeGroup("last", 1, runsFor(72_000))))
+		w.create(makePod("last-0", inGroup("last"), wholeNode))
+		w.eventually("the last gang is refused", func() bool { return w.marked("last") == 1 && w.failures("second") == 2 })
+		w.deletePod("job-0")
+		w.deletePod("job-1")
+		w.eventually("the first gang is placed, and resources are reserved for the second", func() bool { return w.placed("first") == 1 && w.reserved("second") != nil })
+		if w.placed("long")+w.placed("last") > 0 {
+			t.Error("a long gang has a node that the second gang needs")
+		}
+		w.deletePod("other-0")
+		w.eventually("the second gang is placed", func() bool { return w.placed("second") == 2 })
+	})
+}
+
 // TestAGangThatNeedsMostOfTheClusterLeavesIdleNodesToOthers: three of four nodes are in use by one job, for an hour. The gang has to
 // wait for that job anyway, so it gets the job's nodes, and longer work may use the fourth. A gang that needs two nodes keeps the idle
 // node, and waits for any job to end.

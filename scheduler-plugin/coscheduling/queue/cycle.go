@@ -92,9 +92,6 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 		g.helpless = now.Add(why.Helpless)
 		q.arrange(g, now)
 		q.giveUpWith(why.Shape, g.helpless, now)
-		if next := q.hopeful.first(); next != nil && next.state == refused {
-			q.wake(next, now) // it has the right to a reservation now
-		}
 	}
 	if g.slow = why.Took > 0; g.slow {
 		q.slowUntil = times.Later(q.slowUntil, now.Add((slowShareOfAll-1)*why.Took))

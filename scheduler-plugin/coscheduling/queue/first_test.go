@@ -97,7 +97,9 @@ func TestThePassingOfTheRightToBeHelped(t *testing.T) {
 			c.wantNext("")
 			happens(c)
 			c.wantFirst("b")
-			c.wantNext("") // it has a cycle within the minute
+			c.wantNext("b") // at once, though it is in its back-off: no gang behind may take the room
+			c.refuse(Refusal{}, "b")
+			c.wantNext("")
 		})
 	}
 }

@@ -209,6 +209,9 @@ func (f *life) check() {
 	}
 	f.checkShapes()
 	f.checkOrders()
+	if first := f.entitled(); first != nil && first.state == refused && !first.wasFirst {
+		f.fail("%v has got the right to a reservation, and waits", first.rank)
+	}
 	until := f.q.Until()
 	if !until.IsZero() && !until.After(f.now) {
 		f.fail("the queue wants to be asked again %v ago", f.now.Sub(until))

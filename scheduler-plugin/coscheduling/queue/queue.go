@@ -155,6 +155,7 @@ func (q *Queue) Begin(key dialect.Key, since, now time.Time) {
 	g.state, g.again, q.planned = inCycle, time.Time{}, g
 	g.hadTurn = true
 	q.arrange(g, now)
+	g.wasFirst = q.hopeful.first() == g
 }
 
 // end ends the cycle of a gang if the gang is in its cycle.
@@ -230,11 +231,17 @@ func (q *Queue) tick(now time.Time) {
 	q.entitle(now)
 }
 
-// entitle has the gang with the right to a reservation try again soon, unless a time is set for the gang.
+// entitle has the gang with the right to a reservation try again: at once if the gang has got the right since it was refused, before a
+// gang behind takes the room, and otherwise soon, unless a time is set for the gang.
 func (q *Queue) entitle(now time.Time) {
-	soon := now.Add(renewAfter)
-	if first := q.hopeful.first(); first != nil && first.state == refused && first.again.IsZero() {
-		first.again = soon
+	first := q.hopeful.first()
+	switch {
+	case first == nil || first.state == inCycle:
+	case !first.wasFirst:
+		first.wasFirst, first.notBefore = true, now
+		q.wake(first, now)
+	case first.state == refused && first.again.IsZero():
+		first.again = now.Add(renewAfter)
 		q.arrange(first, now)
 	}
 }

@@ -398,6 +398,7 @@ func TestAGangHasAnotherTurnThoughNothingHappens(t *testing.T) {
 	}
 	c.refuse(Refusal{}, "second") // after five minutes
 	c.Leave(keyOf("first"), c.now)
+	c.refuse(Refusal{}, "second") // at once
 	c.wantUntil(time.Minute, "second")
 }
 

@@ -31,10 +31,11 @@ func (c *clocked) unlike(shape, name string) {
 var x = Refusal{Shape: "x", Message: "no room for x"}
 
 // four are four gangs of shape x, of which the first was refused and the others with it. The
-// back-off of the first is over.
+// back-off of the first is over. None has a right to a reservation.
 func four(t *testing.T) *clocked {
 	t.Helper()
 	c := newClocked(t, "a", "b", "c", "d")
+	c.enough("a", "b", "c", "d")
 	c.unlike("x", "a")
 	c.refused("a", x)
 	c.alike("x", "b", "c", "d")
@@ -332,6 +333,7 @@ func TestAGangTakesOverTheBackOffOfOneLikeIt(t *testing.T) {
 func TestAGangWaitsNoLongerThanItsOwnBackOffForOneLikeIt(t *testing.T) {
 	often := func(t *testing.T) *clocked {
 		c := newClocked(t, "a", "a2")
+		c.enough("a", "a2")
 		c.refuse(x, "a")
 		c.alike("x", "a2")
 		for range 5 {
@@ -439,7 +441,8 @@ func TestAGangInDebtKeepsNobodyLikeItWaiting(t *testing.T) {
 		c.refuse(long, "one/a")
 		c.refuse(Refusal{}, "two/b")
 		c.after(18 * time.Second)
-		c.enter("two/0", "one/a", "two/b")
+		c.enter("two/0")
+		c.enough("one/a", "two/b")
 		c.refuse(x, "two/0")
 		c.alike("x", "one/a", "two/b")
 		c.Forget(keyOf("two/0"), c.now)

@@ -30,7 +30,7 @@ type gangView struct {
 	place.Gang
 	// shape is the gang's Shape; see place.Gang.Shape.
 	shape string
-	// runs is how long the gang runs, 0 if unknown. gap is up to which run time a gang of the same kind has another shape.
+	// runs is how long the gang runs, 0 if unknown. gap is up to which run time a gang that is otherwise equal has another shape.
 	runs, gap time.Duration
 	// began is when the cycle began, and deadline when it has to end.
 	began, deadline time.Time
@@ -125,28 +125,33 @@ func (e *engine) prepare(view *gangView) {
 	if view.Terms = &e.reservations.MembersToCome; !view.Terms.Enables(view.Key.Namespace) {
 		view.ToCome = nil
 	}
-	own := e.room.Of(view.Key)
-	view.First = own != nil && own.Reason == room.InTime ||
-		e.cycles.IsFirst(view.Key) && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since))
+	own, first := e.room.Of(view.Key), e.cycles.IsFirst(view.Key)
+	view.First = own != nil && own.Reason == room.InTime || first && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since))
 	if view.shape = view.Shape(); view.shape != "" {
-		e.prepareGap(view)
+		e.completeShape(view)
 	}
 }
 
-// prepareGap gives gangs that end before a reservation's room is needed, or before maintenance begins, another shape than gangs
-// that end later.
-func (e *engine) prepareGap(view *gangView) {
+// completeShape adds to the shape what the gang has to respect at present: reservations of other gangs, and maintenance of nodes. A gang
+// that ends before reserved room is needed, or before maintenance begins, may use the room or the node.
+//
+// Numbers suffice. Gangs with equally many reservations ahead have the same ones ahead, as these come in the order of the queue, and
+// among the same reservations a gang that ends earlier respects fewer. So it is with maintenance.
+func (e *engine) completeShape(view *gangView) {
 	end := e.endOf(view)
 	if !end.IsZero() {
 		view.runs = end.Sub(view.began)
 	}
-	kept := e.room.KeptFrom(room.GangTaker(view.Rank, false, end))
 	closed, last := e.windows.Closed(end)
-	for _, r := range kept {
-		last = times.Later(last, r.From)
+	taker, ahead, kept := room.GangTaker(view.Rank, false, end), e.room.KeptFrom(room.GangTaker(view.Rank, false, time.Time{})), 0
+	for _, r := range ahead {
+		if r.IsKeptFrom(taker) {
+			kept++
+			last = times.Later(last, r.From)
+		}
 	}
 	view.gap = max(0, last.Sub(view.began))
-	view.shape += fmt.Sprint("-", len(kept), "-", closed)
+	view.shape += fmt.Sprint("-", len(ahead), "-", kept, "-", closed)
 }
 
 // takerOf returns a Taker for the gang. incomplete reports that the gang runs and itself waits for more members; see

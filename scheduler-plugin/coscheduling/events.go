@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // helpful returns the events that may help a gang without a place. Such events free or add room, change what a node
@@ -45,12 +46,22 @@ func helpful() []fwk.ClusterEvent {
 }
 
 // heard returns a function that passes helpful events on to gangs, including gangs in their cycle. So no event during a
-// cycle is missed.
-func heard(by *gangs.Gangs) func(event fwk.ClusterEvent, before, after any) {
+// cycle is missed. If a node changes on which room is reserved, the gang looks whether it still has its place there.
+func heard(by *gangs.Gangs, reserved *room.Room) func(event fwk.ClusterEvent, before, after any) {
 	events := append(helpful(), ofMaintenance)
 	return func(event fwk.ClusterEvent, before, after any) {
-		if framework.MatchAnyClusterEvent(event, events) && !isIdle(event, before, after) {
-			happened(by, event, before, after)
+		if !framework.MatchAnyClusterEvent(event, events) || isIdle(event, before, after) {
+			return
+		}
+		happened(by, event, before, after)
+		node, ok := after.(*corev1.Node)
+		if !ok {
+			node, ok = before.(*corev1.Node)
+		}
+		if ok {
+			for _, gang := range reserved.GangsOn(node.Name) {
+				by.Wake(gang)
+			}
 		}
 	}
 }

@@ -18,6 +18,8 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -188,4 +190,32 @@ func podsOn(t testing.TB, pods ...*corev1.Pod) []*framework.PodInfo {
 		infos = append(infos, info)
 	}
 	return infos
+}
+
+// TestGangsOfOneShapeRespectTheSameReservations: a gang of high priority needs its room in five hours, and another reservation is of a
+// gang between the two that are compared. Each of these has to respect one reservation, but not the same.
+func TestGangsOfOneShapeRespectTheSameReservations(t *testing.T) {
+	now := time.Now()
+	rank := func(name string, priority int32, minute int) queue.Rank {
+		return queue.Rank{Key: gangNamed(name), Priority: priority, Created: now.Add(time.Duration(minute) * time.Minute)}
+	}
+	e := &engine{estimates: true}
+	later := room.New(room.Gang{Rank: rank("high", 1, 0)}, room.InTime, nil, nil, now.Add(time.Hour))
+	later.From = now.Add(5 * time.Hour)
+	e.room.Keep(later)
+	e.room.Keep(room.New(room.Gang{Rank: rank("between", 0, 2)}, room.MembersToCome, nil, nil, now.Add(time.Hour)))
+	viewOf := func(rank queue.Rank, runs time.Duration) *gangView {
+		group := &dialect.Group{Key: rank.Key}
+		group.Spec.Runtime.Expected = runs
+		view := &gangView{Gang: place.Gang{View: gangs.View{Rank: rank, Group: group, Waiting: []*corev1.Pod{{}}}}, began: now}
+		e.completeShape(view)
+		return view
+	}
+	long, short := viewOf(rank("long", 0, 1), 9*time.Hour), viewOf(rank("short", 0, 3), 2*time.Hour)
+	if long.shape == short.shape {
+		t.Errorf("both gangs have the shape %q", long.shape)
+	}
+	if want := 5 * time.Hour; long.gap != want || short.gap != 0 {
+		t.Errorf("the gaps are %v and %v, want %v and none", long.gap, short.gap, want)
+	}
 }

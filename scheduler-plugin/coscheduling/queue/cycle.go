@@ -27,8 +27,8 @@ type Refusal struct {
 	// Shape is equal for gangs that would be refused for the same reason. It is "" for a gang that can't be compared
 	// with others.
 	Shape string
-	// Runs is how long the gang runs, 0 if unknown. Gap is up to which run time a gang would have another Shape now: it could use
-	// room that is needed for others only later, for which this gang runs too long. 0: none.
+	// Runs is how long the gang runs, 0 if unknown. Gangs that run no longer than Gap have another Shape: they end before reserved
+	// room is needed for another gang, and this gang does not. 0: there is no such room.
 	Runs, Gap time.Duration
 	// Again is when the gang has another cycle even if nothing happens. Zero: after renewAfter or idleAfter. The first gang of a
 	// shape has one after idleAfter at the latest.
@@ -87,11 +87,12 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 	g.failures++
 	g.room, g.initial, g.runs = why.Room, terms.Initial, why.Runs
 	g.notBefore = now.Add(backOff(g.failures, terms.Initial, terms.Longest))
-	g.again = why.Again
+	if g.again = why.Again; !g.again.IsZero() {
+		g.notBefore = times.Sooner(g.notBefore, times.Later(g.again, now.Add(terms.Initial)))
+	}
 	if why.Helpless > 0 {
 		g.helpless = now.Add(why.Helpless)
 		q.arrange(g, now)
-		q.giveUpWith(why.Shape, g.helpless, now)
 	}
 	if g.slow = why.Took > 0; g.slow {
 		q.slowUntil = times.Later(q.slowUntil, now.Add((slowShareOfAll-1)*why.Took))
@@ -121,8 +122,11 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 		return
 	}
 	s := q.shapes.refused(g, why, terms, gained, now)
-	q.refuse(g, s, now)
 	q.wakeWithin(s, why.Gap, now) // the gap may have been shorter when these gangs were refused
+	if why.Helpless > 0 {
+		q.giveUpWith(s, g.helpless, now)
+	}
+	q.refuse(g, s, now)
 }
 
 // refuse ends the cycle of a gang. From then on the gang waits together with the other refused gangs of the shape s.

@@ -12,20 +12,20 @@ import (
 )
 
 // IsFirst reports whether a gang in its cycle has the right to a reservation, that is, no gang ahead of it may have a
-// reservation.
+// reservation. The queue remembers the answer: a gang without the right is tried again as soon as it has the right.
 func (q *Queue) IsFirst(key dialect.Key, now time.Time) bool {
 	q.tick(now)
 	g := q.gangs[key]
-	return g != nil && q.hopeful.first() == g
+	if g == nil {
+		return false
+	}
+	g.wasFirst = q.hopeful.first() == g
+	return g.wasFirst
 }
 
 // giveUpWith takes the right to a reservation from all gangs of a shape until the given time, because no room can be
 // reserved for any of them.
-func (q *Queue) giveUpWith(shape string, until, now time.Time) {
-	s := q.shapes.named[shape]
-	if s == nil {
-		return
-	}
+func (q *Queue) giveUpWith(s *shape, until, now time.Time) {
 	alike := slices.Clone(s.waiting.items)
 	if s.tried != nil {
 		alike = append(alike, s.tried)

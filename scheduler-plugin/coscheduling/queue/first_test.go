@@ -113,6 +113,46 @@ func TestTheNextGangIsTriedAtOnceIfTheFirstCanNotBeHelped(t *testing.T) {
 	c.wantNext("b")
 }
 
+// TestTheAnswerToAGangCountsForItsNextTry: the right may come and go between the begin of a cycle and the question.
+func TestTheAnswerToAGangCountsForItsNextTry(t *testing.T) {
+	t.Run("the right has come", func(t *testing.T) {
+		c := newClocked(t, "a", "b")
+		c.refuse(Refusal{}, "a")
+		c.begin("b")
+		c.Leave(keyOf("a"), c.now)
+		c.wantFirst("b")
+		c.refused("b", Refusal{Again: c.now.Add(5 * time.Minute)})
+		c.wantNext("")
+	})
+	t.Run("the right has gone", func(t *testing.T) {
+		c := newClocked(t, "a", "b")
+		c.cantBeHelped("a", time.Minute)
+		c.wantNext("b")
+		c.after(59 * time.Second)
+		c.Begin(keyOf("b"), c.now, c.now)
+		c.after(time.Second)
+		if c.IsFirst(keyOf("b"), c.now) {
+			t.Fatal("b has the right, want a to have it")
+		}
+		c.refused("b", Refusal{})
+		c.Leave(keyOf("a"), c.now)
+		c.wantNext("b")
+	})
+}
+
+// TestAGangThatFitsIntoTheGapKeepsItsRight when a longer one, with which it waited, can't be helped.
+func TestAGangThatFitsIntoTheGapKeepsItsRight(t *testing.T) {
+	c := newClocked(t, "long", "short")
+	c.runs = map[string]time.Duration{"short": time.Hour}
+	c.refuse(Refusal{Shape: "x", Runs: 9 * time.Hour}, "long")
+	c.alike("x", "short")
+	c.after(time.Second)
+	c.anything()
+	c.refuse(Refusal{Shape: "x", Runs: 9 * time.Hour, Gap: 2 * time.Hour, Helpless: time.Hour}, "long")
+	c.begin("short")
+	c.wantFirst("short")
+}
+
 // TestTheOrderOfTheQueueDecidesWhoIsHelped: priority, then age.
 func TestTheOrderOfTheQueueDecidesWhoIsHelped(t *testing.T) {
 	c := waiting(t, "old", "young")

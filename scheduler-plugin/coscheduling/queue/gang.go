@@ -28,7 +28,7 @@ type gang struct {
 	woken bool
 	// refusal is the gang's last refusal, nil if the gang got a place in its last cycle.
 	refusal *Refusal
-	// wasFirst reports that the gang had the right to a reservation in its last cycle.
+	// wasFirst reports that the gang had the right to a reservation in its last cycle, or is ready now because it has got the right.
 	wasFirst bool
 	// in is the shape with which the refused gang waits. tries is the shape on behalf of which the gang is planned
 	// next; nil for none.

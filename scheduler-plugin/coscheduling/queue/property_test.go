@@ -68,6 +68,11 @@ func (f *life) event() Event {
 
 func (f *life) refusal() Refusal {
 	why := Refusal{Room: f.r.IntN(3), Shape: []string{"", "x", "y"}[f.r.IntN(3)], Runs: f.runs()}
+	if why.Shape != "" && f.chance(50) {
+		if why.Gap = f.runs(); why.Runs > 0 && why.Gap >= why.Runs {
+			why.Gap = why.Runs - time.Minute
+		}
+	}
 	if f.chance(70) {
 		why.Need = ofCores(1+f.r.IntN(4), 1+f.r.Int64N(2))
 	}
@@ -126,18 +131,24 @@ func (f *life) end() {
 	f.refused(key, why)
 }
 
-// refused refuses a gang, and those that wait with it.
-func (f *life) refused(key dialect.Key, why Refusal) {
+// refused refuses a gang, and those that wait with it. The result is their shape; nil if the refusal counts for nobody else. The gang
+// itself may be ready already, if it has got the right to a reservation.
+func (f *life) refused(key dialect.Key, why Refusal) *shape {
 	g := f.q.gangs[key]
+	counts := g != nil && g.state == inCycle && why.Shape != "" && !why.Overdue
 	if g != nil && why.Room > g.room {
 		delete(f.told, key)
 	}
 	f.told[key]++
 	f.q.Refused(key, why, terms, f.now)
 	if g == nil {
-		return
+		return nil
 	}
-	for _, s := range []*shape{g.in, g.tries} {
+	with := g.in
+	if with == nil && g.tries == nil && counts {
+		with = f.q.shapes.named[why.Shape]
+	}
+	for _, s := range []*shape{with, g.tries} {
 		if s == nil {
 			continue
 		}
@@ -147,6 +158,7 @@ func (f *life) refused(key dialect.Key, why Refusal) {
 			}
 		}
 	}
+	return with
 }
 
 // step has one thing happen.
@@ -543,10 +555,10 @@ func (f *life) quiet(within time.Duration) {
 			f.fail("%d gangs wait after %d cycles", len(waits), cycles)
 		}
 		f.now = f.now.Add(time.Duration(f.r.IntN(50)) * time.Millisecond)
-		f.endQuietly(g)
+		with := f.endQuietly(g)
 		delete(waits, g)
 		for other := range waits {
-			if g.state == refused && g.in == other.in && g.rank.Compare(other.rank) < 0 {
+			if with != nil && with == other.in && g.rank.Compare(other.rank) < 0 {
 				delete(waits, other)
 			}
 		}
@@ -557,17 +569,17 @@ func (f *life) quiet(within time.Duration) {
 	}
 }
 
-// endQuietly ends the cycle of a gang so that nothing but time has it have another.
-func (f *life) endQuietly(g *gang) {
+// endQuietly ends the cycle of a gang so that nothing but time has it have another. The result is that of refused.
+func (f *life) endQuietly(g *gang) *shape {
 	f.cycle = nil
 	if f.chance(20) {
 		f.note("placed %v", g.rank.Key)
 		f.q.Placed(g.rank.Key, false, f.now)
 		delete(f.told, g.rank.Key)
-		return
+		return nil
 	}
 	why := f.refusal()
 	why.Took, why.Overdue, why.Again = 0, false, time.Time{}
 	f.note("refused %v: %+v", g.rank.Key, why)
-	f.refused(g.rank.Key, why)
+	return f.refused(g.rank.Key, why)
 }

@@ -218,21 +218,21 @@ func (q *Queue) wake(g *gang, now time.Time) {
 // tick updates the gangs for which a time has come.
 func (q *Queue) tick(now time.Time) {
 	for g := q.timers.first(); g != nil && !g.timer.After(now); g = q.timers.first() {
-		if s := g.in; s != nil && s.waiting.first() == g && !s.idle.After(now) {
-			s.idle = now.Add(idleAfter)
-			q.try(s, now)
-		}
 		if g.state == refused && !g.again.IsZero() && !g.again.After(now) {
 			g.again = time.Time{}
 			q.wake(g, now)
+		}
+		if s := g.in; s != nil && s.waiting.first() == g && !s.idle.After(now) {
+			s.idle = now.Add(idleAfter)
+			q.try(s, now)
 		}
 		q.arrange(g, now)
 	}
 	q.entitle(now)
 }
 
-// entitle has the gang with the right to a reservation try again: at once if the gang has got the right since it was refused, before a
-// gang behind takes the room, and otherwise soon, unless a time is set for the gang.
+// entitle has the gang with the right to a reservation try again. A gang that has got the right since its last cycle is tried at once,
+// without a back-off, before a gang behind takes the room. Any other gang is tried soon, or at the time that is set for the gang.
 func (q *Queue) entitle(now time.Time) {
 	first := q.hopeful.first()
 	switch {

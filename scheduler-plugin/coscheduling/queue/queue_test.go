@@ -407,6 +407,7 @@ func TestAGangHasAnotherTurnWhenItIsToldSo(t *testing.T) {
 		"soon":                           {5 * time.Second, 5 * time.Second},
 		"later than it would be without": {2 * time.Minute, 2 * time.Minute},
 		"much later":                     {time.Hour, idleAfter},
+		"before its long back-off ends":  {4 * time.Second, 4 * time.Second},
 		"within its back-off":            {time.Millisecond, time.Second},
 		"in the past":                    {-time.Hour, time.Second},
 	}

@@ -4,6 +4,7 @@
 package room
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -117,6 +118,13 @@ func (r *Room) IsEmpty() bool {
 // InOrder returns all reservations, in the order of their gangs in the queue.
 func (r *Room) InOrder() []*Reservation {
 	return r.inOrder(func(*Reservation) bool { return true })
+}
+
+// GangsOn returns the gangs for which room is reserved on a node, in any order.
+func (r *Room) GangsOn(node string) []dialect.Key {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Collect(maps.Keys(r.byNode[node]))
 }
 
 // KeptFrom returns the reservations that a Pod or a gang has to leave alone, in the order of the queue.

@@ -181,32 +181,35 @@ func TestNoLongWorkSlipsInBetweenTwoReservations(t *testing.T) {
 	})
 }
 
-// TestAGangThatNeedsMostOfTheClusterLeavesIdleNodesToOthers: three of four nodes are in use by one job, for an hour. The gang has to
-// wait for that job anyway, so it gets the job's nodes, and longer work may use the fourth. A gang that needs two nodes keeps the idle
-// node, and waits for any job to end.
-func TestAGangThatNeedsMostOfTheClusterLeavesIdleNodesToOthers(t *testing.T) {
+// TestAGangThatWaitsForMostWorkLeavesIdleNodesToOthers: a job uses three nodes, and the others are idle. A gang that has to wait for most of
+// the job gets the job's nodes, and longer work may use an idle node. Other gangs keep the idle nodes, and wait for any Pod to end.
+func TestAGangThatWaitsForMostWorkLeavesIdleNodesToOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		members int
-		passes  bool
+		members, idle int
+		unknown       bool // when the job ends
+		passes        bool
 	}{
-		"a gang that needs most of the cluster": {members: 3, passes: true},
-		"a gang that needs half of it":          {members: 2},
+		"a gang that waits for two of three Pods":     {members: 3, idle: 1, passes: true},
+		"a gang that waits for one":                   {members: 2, idle: 1},
+		"a large gang that waits for one":             {members: 4, idle: 3},
+		"a gang that waits for no one knows how long": {members: 3, idle: 1, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				w := newWorld(t, all(makeNodes("node", 4, 2), bornAt(1, makeGroup("big", int32(tc.members), runsFor(3600))), makeMembers("big", tc.members, wholeNode),
-					makeGroup("job", 3, runsFor(3600)), makePod("job-0", inGroup("job"), onNode("node-1"), wholeNode, startedAgo(0)),
-					makePod("job-1", inGroup("job"), onNode("node-2"), wholeNode, startedAgo(0)), makePod("job-2", inGroup("job"), onNode("node-3"), wholeNode, startedAgo(0)))...)
+				job := makeGroup("job", 3)
+				if !tc.unknown {
+					runsFor(3600)(&job.Spec)
+				}
+				w := newWorld(t, all(makeNodes("idle", tc.idle, 2), makeNodes("used", 3, 2), bornAt(1, makeGroup("big", int32(tc.members), runsFor(3600))), makeMembers("big", tc.members, wholeNode),
+					job, makePod("job-0", inGroup("job"), onNode("used-0"), wholeNode, startedAgo(0)),
+					makePod("job-1", inGroup("job"), onNode("used-1"), wholeNode, startedAgo(0)), makePod("job-2", inGroup("job"), onNode("used-2"), wholeNode, startedAgo(0)))...)
 				w.start()
 				w.eventually("resources are reserved for the gang", func() bool { return w.reserved("big") != nil })
-				if idle := !w.reserved("big").IsOn("node-0"); idle != tc.passes {
-					t.Errorf("the idle node is left to others: %t, want %t", idle, tc.passes)
-				}
 				w.create(bornAt(5, makeGroup("long", 1, runsFor(72_000))))
 				w.create(makePod("long-0", inGroup("long"), wholeNode))
 				w.eventually("the long gang has had its cycle", func() bool { return w.placed("long") == 1 || w.marked("long") == 1 })
 				if passes := w.placed("long") == 1; passes != tc.passes {
-					t.Errorf("the long gang got the idle node: %t, want %t", passes, tc.passes)
+					t.Errorf("the long gang got an idle node: %t, want %t", passes, tc.passes)
 				}
 				for _, pod := range []string{"job-0", "job-1", "job-2"} {
 					w.deletePod(pod)
@@ -421,6 +424,38 @@ func TestAReservationLeavesANodeWhereTheGangMayNotRun(t *testing.T) {
 				w.eventually("resources are reserved", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("node-0") })
 				w.changeNode("node-0", change)
 				w.eventually("resources are reserved on the other node", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("node-1") })
+			})
+		})
+	}
+}
+
+// TestAReservationLeavesANodeThatIsGone at once, before others take the room where the gang will be instead.
+func TestAReservationLeavesANodeThatIsGone(t *testing.T) {
+	for name, happens := range map[string]func(*world){
+		"deleted": func(w *world) {
+			if err := w.kube.CoreV1().Nodes().Delete(t.Context(), "node-0", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"not reachable": func(w *world) {
+			w.changeNode("node-0", func(node *corev1.Node) {
+				node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode),
+					makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0"), wholeNode, startedAgo(0)),
+					makeGroup("two", 1, runsFor(72_000)), makePod("two-0", inGroup("two"), onNode("node-1"), wholeNode, startedAgo(0)))...)
+				w.start()
+				w.eventually("resources are reserved on the node", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("node-0") })
+				happens(w)
+				before := time.Now()
+				w.eventually("resources are reserved on the other node", func() bool { return w.reserved("big") != nil && w.reserved("big").IsOn("node-1") })
+				if took := time.Since(before); took > 10*time.Second {
+					t.Errorf("the reservation moved after %v", took)
+				}
 			})
 		})
 	}

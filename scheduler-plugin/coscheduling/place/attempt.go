@@ -38,7 +38,7 @@ type attempt struct {
 	unsteady sets.Set[string]
 	// lasting says which nodes are in use for as long as the gang runs, nil if unknown or not asked.
 	lasting []bool
-	// vacated are the names of the nodes that the gang uses first, because other work on them has to end in any case. nil: none.
+	// vacated are the names of the nodes that the gang uses first: Pods on them end by the time for which the gang is planned. nil: none.
 	vacated sets.Set[string]
 	// complete makes the attempt place members one by one where that is better, or where no plan holds. A search for
 	// victims, which makes many attempts, leaves complete false.

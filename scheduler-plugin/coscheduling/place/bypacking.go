@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -24,63 +25,39 @@ type packing struct {
 	pool *pool
 	// choices are the Pods that have to end, one choice for each domain, the best first.
 	choices []victims.Choice
-	// needsMost reports that the gang has to wait for most of the running work.
-	needsMost bool
 }
 
 // newPacking searches among the Pods of a pool. empty is the world without these Pods.
 func newPacking(s *seeker, pool *pool, empty *planner.World, until deadline) *packing {
-	p := &packing{by: s, pool: pool, needsMost: needsMost(s.found, pool)}
+	p := &packing{by: s, pool: pool}
 	if len(pool.Units) > 0 {
 		p.choices = victims.Search(empty, s.found.gang, pool.requests(s.found.classes, empty), pool.Units, until.share(2).isOver)
-	}
-	if p.needsMost {
-		p.addEarlier()
 	}
 	return p
 }
 
-// addEarlier adds to each choice the Pods that end no later than the choice. The gang has to wait until then anyway, and when all of
-// these Pods have ended there is more room than it needs. So it may leave nodes to others that are idle now. A gang that needs less
-// of the cluster keeps them: limits are overstated, and with idle nodes the gang may start as soon as any work ends early.
-func (p *packing) addEarlier() {
-	for c := range p.choices {
-		choice := &p.choices[c]
-		choice.Pods = nil
+// isMost reports whether the gang has to wait for most of the work that ends by itself.
+//
+// Such a gang gains little if one Pod ends early. So it waits for all work that ends by the same time, and uses the nodes of that work
+// first. The last work to end, often a large job, leaves more nodes than the gang still needs; as many idle nodes may be used by others.
+func (p *packing) isMost(choice *victims.Choice) bool {
+	return choice.Ends != victims.Never && len(choice.Pods) > len(p.pool.soon)/2
+}
+
+// gone returns for each Pod of the pool whether the gang waits for its end.
+func (p *packing) gone(choice *victims.Choice) []bool {
+	gone := make([]bool, len(p.pool.infos))
+	for _, pod := range choice.Pods {
+		gone[pod] = true
+	}
+	if p.isMost(choice) {
 		for _, unit := range p.pool.Units {
-			if unit.Ends <= choice.Ends {
-				choice.Pods = append(choice.Pods, unit.Pods...)
+			for _, pod := range unit.Pods {
+				gone[pod] = gone[pod] || unit.Ends <= choice.Ends
 			}
 		}
 	}
-}
-
-// needsMost reports whether a gang asks for more than half of what the nodes have of some resource, without what Pods take that do
-// not end by themselves.
-func needsMost(found *survey, pool *pool) bool {
-	all, needs := make([]int64, len(found.world.Resources)), make([]int64, len(found.world.Resources))
-	for n := range found.world.Nodes {
-		add(all, found.world.Nodes[n].Free, 1)
-	}
-	for _, one := range pool.soon {
-		add(all, pool.seen[one.pod].request, 1)
-	}
-	for c := range found.gang.Classes {
-		add(needs, found.gang.Classes[c].Request, int64(found.gang.Classes[c].Count))
-	}
-	for r := range needs {
-		if needs[r] > all[r]/2 {
-			return true
-		}
-	}
-	return false
-}
-
-// add adds a multiple of some amounts to a sum.
-func add(sum, amounts []int64, times int64) {
-	for r, amount := range amounts {
-		sum[r] += max(0, amount) * times
-	}
+	return gone
 }
 
 // mayBeBetterThan reports whether it is worthwhile to ask the plugins about the choices, because they may be better than
@@ -89,11 +66,16 @@ func (p *packing) mayBeBetterThan(has *room.Reservation) bool {
 	if len(p.choices) == 0 {
 		return true
 	}
+	best := &p.choices[0]
 	var from time.Time
-	if best := p.choices[0]; best.Ends != victims.Never {
+	if best.Ends != victims.Never {
 		from = p.pool.Now.Add(best.Ends)
 	}
-	return has.IsWorseThan(from, len(p.choices[0].Pods), p.pool.Now)
+	left := len(best.Pods)
+	if p.isMost(best) {
+		left = math.MaxInt // only the time counts
+	}
+	return has.IsWorseThan(from, left, p.pool.Now)
 }
 
 // verify returns the place of the first of the best n choices that the plugins accept, nil for none. It removes only the
@@ -110,17 +92,24 @@ func (p *packing) verify(ctx context.Context, n int, until deadline) (found *spa
 	}
 	defer restore(&err)
 	t := newTrial(p.by.gang, &cluster, p.pool, until)
-	t.gone, t.usesVacated = make([]bool, len(p.pool.infos)), p.needsMost
+	t.gone = make([]bool, len(p.pool.infos))
 	for _, leaving := range p.pool.leaving {
 		if err := cluster.Snapshot.RemovePod(klog.FromContext(ctx), leaving.GetPod(), leaving.GetPod().Spec.NodeName); err != nil {
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
 		}
 	}
-	if t.firstThatHolds(ctx, p.choices[:min(n, len(p.choices))]) < 0 || t.err != nil {
-		if errors.Is(t.err, errOverdue) {
-			return nil, nil
+	for i := range p.choices[:min(n, len(p.choices))] {
+		choice := &p.choices[i]
+		gone := p.gone(choice)
+		if t.attempt.vacated = nil; p.isMost(choice) {
+			t.attempt.vacated = t.nodesOf(gone)
 		}
-		return nil, t.err
+		if t.fitsWithout(ctx, gone, false) {
+			return t.space(), nil
+		}
 	}
-	return t.space(), nil
+	if errors.Is(t.err, errOverdue) {
+		return nil, nil
+	}
+	return nil, t.err
 }

@@ -105,6 +105,14 @@ func (p *pool) first(n int, helps func(node int) bool) *pool {
 	return &part
 }
 
+// through returns n, plus the number of further Pods that end at the same time as the n-th. All Pods of a gang end at the same time.
+func (p *pool) through(n int) int {
+	for 0 < n && n < len(p.soon) && p.soon[n].in == p.soon[n-1].in && p.soon[n].in != victims.Never {
+		n++
+	}
+	return n
+}
+
 // endsOn returns the times at which the Pods on the nodes of some members end that the gang might wait for, and all Pods
 // that are ending already.
 func (s *seeker) endsOn(p *pool, members []*framework.PodInfo) (room.Ends, error) {

@@ -336,6 +336,7 @@ func (s *seeker) findInTime(ctx context.Context, pool *pool, has *room.Reservati
 	shadow := newShadow(s.found, pool)
 	shortest, fits := shadow.shortest()
 	for n := max(soonest, shortest); fits; n *= 8 {
+		n = pool.through(n)
 		shadow.advance(n)
 		packing := newPacking(s, pool.first(n, shadow.holds), shadow.world, until)
 		if has != nil && !packing.mayBeBetterThan(has) {

@@ -30,8 +30,6 @@ type trial struct {
 	cluster *Cluster
 	attempt *attempt
 	pool    *pool
-	// usesVacated has the gang use the nodes of Pods that are gone before it uses others.
-	usesVacated bool
 	// asked reports that the plugins were asked about a choice of victims.
 	asked bool
 	gone  []bool // which of the pool's Pods are out of the snapshot
@@ -175,9 +173,6 @@ func (t *trial) fitsWithout(ctx context.Context, gone []bool, spares bool) bool 
 	}
 	if t.err = t.take(ctx, gone); t.err != nil {
 		return false
-	}
-	if t.usesVacated {
-		t.attempt.vacated = t.nodesOf(gone)
 	}
 	placed, _, err := t.attempt.plan(ctx)
 	if errors.Is(err, errOverdue) && spares {

@@ -117,8 +117,7 @@ func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 }
 
 // RefuseAlike refuses the gang in its cycle if a gang of the same shape was refused just before. It reports whether it has
-// refused the gang.
-// `runs` is how long the gang runs, 0 if unknown.
+// refused the gang. `runs` is how long the gang runs, 0 if unknown.
 func (c Cycles) RefuseAlike(key dialect.Key, shape string, runs time.Duration) bool {
 	t := c.Of
 	t.mu.Lock()

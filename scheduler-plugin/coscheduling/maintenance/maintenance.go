@@ -78,7 +78,7 @@ func (w *Windows) Set(node string, from time.Time) {
 func (w *Windows) Any() bool { return w.count.Load() > 0 }
 
 // Closed returns on how many nodes work that ends at the given time may not start, and the last time at which the maintenance
-// of one of them begins. If the number is the same for two times, the nodes are the same, too.
+// of one of them begins. If the number is the same for two ends, the nodes are the same, too.
 func (w *Windows) Closed(ends time.Time) (nodes int, last time.Time) {
 	if !w.Any() {
 		return 0, time.Time{}

@@ -20,8 +20,9 @@ import (
 var labelBlind = sets.New(kube.NodeResourcesFit, kube.NodeAffinity, kube.TaintToleration,
 	kube.NodeUnschedulable, kube.NodeName, kube.NodePorts)
 
-// Shape returns a key that is equal for gangs that either all find a place or all find none. The key is "" for a gang
-// that can't be compared with others: some members are placed, or members have claims of their own.
+// Shape returns a key that is equal for gangs that either all find a place or all find none, if they have to respect the same
+// reservations and the same maintenance. The key is "" for a gang that can't be compared with others: some members are placed, or
+// members have claims of their own.
 func (g *Gang) Shape() string {
 	if g.Placed.Total > 0 || len(g.Waiting) == 0 || slices.ContainsFunc(g.Waiting, ownsClaims) {
 		return ""

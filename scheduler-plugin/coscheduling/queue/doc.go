@@ -44,5 +44,6 @@
 // # Reservations
 //
 // Only one gang has the right to a reservation: the first by rank of those that were refused or are in their cycle. A
-// gang for which no room can be reserved gives up that right for a while (first.go).
+// gang for which no room can be reserved gives up that right for a while (first.go). A gang that gets the right has a cycle
+// at once, even during its back-off, because otherwise a gang behind could take the room first (Queue.entitle).
 package queue

@@ -68,9 +68,9 @@ func TestAGangWhoseBindingsAreRefusedPreemptsSeldom(t *testing.T) {
 				t.Errorf("message %q, want one with %q", told.Message, want)
 			}
 			w.replicas(2, 4*time.Hour)
-			// After 5 minutes, 10, 20 and 40, and then each hour: one Pod or two, as one may not have found a place again.
-			if got := w.evicted(); got < 2+6 || got > 2+2*6 {
-				t.Errorf("%d Pods were evicted within four hours, want 8 to 14", got)
+			// After 5 minutes, 10, 20 and 40, and then each hour.
+			if got := w.evicted(); got != 2+2*6 {
+				t.Errorf("%d Pods were evicted within four hours, want 14", got)
 			}
 		})
 	})

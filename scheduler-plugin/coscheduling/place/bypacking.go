@@ -46,10 +46,7 @@ func (p *packing) isMost(choice *victims.Choice) bool {
 
 // gone returns for each Pod of the pool whether the gang waits for its end.
 func (p *packing) gone(choice *victims.Choice) []bool {
-	gone := make([]bool, len(p.pool.infos))
-	for _, pod := range choice.Pods {
-		gone[pod] = true
-	}
+	gone := p.pool.marked(choice.Pods)
 	if p.isMost(choice) {
 		for _, unit := range p.pool.Units {
 			for _, pod := range unit.Pods {

@@ -39,6 +39,15 @@ type pool struct {
 	spared bool
 }
 
+// marked returns for each Pod of the pool whether the Pod is among the given ones, which are indexes in infos.
+func (p *pool) marked(pods []int) []bool {
+	marked := make([]bool, len(p.infos))
+	for _, pod := range pods {
+		marked[pod] = true
+	}
+	return marked
+}
+
 // prey reports whether a gang may preempt a Pod. `of` is the Pod's gang, nil if none.
 type prey func(pod *corev1.Pod, of *gangs.Standing) bool
 

@@ -122,11 +122,7 @@ func (t *trial) ask(ctx context.Context) {
 // first choice with which the gang fits, or -1.
 func (t *trial) firstThatHolds(ctx context.Context, choices []victims.Choice) int {
 	for i, choice := range choices[:min(len(choices), maxChoices)] {
-		gone := make([]bool, len(t.pool.infos))
-		for _, p := range choice.Pods {
-			gone[p] = true
-		}
-		if t.fitsWithout(ctx, gone, false) {
+		if t.fitsWithout(ctx, t.pool.marked(choice.Pods), false) {
 			return i
 		}
 	}

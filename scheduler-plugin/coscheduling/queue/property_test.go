@@ -131,8 +131,8 @@ func (f *life) end() {
 	f.refused(key, why)
 }
 
-// refused refuses a gang, and those that wait with it. The result is their shape; nil if the refusal counts for nobody else. The gang
-// itself may be ready already, if it has got the right to a reservation.
+// refused refuses a gang, and the gangs that wait with it. The result is the shape of these gangs. It is nil if no other gang is
+// refused by the same refusal. The refused gang may be ready already, if it has got the right to a reservation.
 func (f *life) refused(key dialect.Key, why Refusal) *shape {
 	g := f.q.gangs[key]
 	counts := g != nil && g.state == inCycle && why.Shape != "" && !why.Overdue

@@ -36,7 +36,8 @@ type gangView struct {
 	began, deadline time.Time
 	// own is the gang's reservation, nil if none.
 	own *room.Reservation
-	// pauses means that the gang may preempt others only later; see View.PreemptsFrom.
+	// pauses means that the API server has refused the gang's bindings, so that room would be of no use. The gang preempts no Pods
+	// and has no reservation in time until View.PreemptsFrom. Other gangs do not pause, so the gang has no shape.
 	pauses bool
 }
 
@@ -74,9 +75,9 @@ func (e *engine) runCycle(view gangView) {
 		out = place.Unsought(&view.Gang, view.own, place.Shortfall{Message: fmt.Sprintf("planning failed: %v", err)})
 		out.Reservation, out.Again = view.own, time.Now().Add(retryFailed)
 	case view.pauses && len(out.Placements) == 0:
-		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last placements were refused, so it preempts no Pods before %s",
+		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last placements were refused, so before %s it preempts no Pods, and nothing is reserved for it",
 			view.PreemptsFrom.UTC().Format(time.RFC3339))
-		out.Again = times.Sooner(out.Again, view.PreemptsFrom)
+		out.Again, out.Helpless = times.Sooner(out.Again, view.PreemptsFrom), place.Helpless
 	}
 	e.observe(ctx, &view, out, err)
 	e.apply(ctx, view, out)
@@ -118,15 +119,16 @@ func (e *engine) observe(ctx context.Context, view *gangView, out place.Outcome,
 func (e *engine) prepare(view *gangView) {
 	view.began = time.Now()
 	view.deadline = view.began.Add(e.pluginOf(view).args.CycleTimeout.Duration)
-	view.MayPreempt = mayPreempt(&view.View, e.classes)
-	if view.pauses = view.MayPreempt && view.began.Before(view.PreemptsFrom); view.pauses {
-		view.MayPreempt = false
-	}
+	view.pauses = view.began.Before(view.PreemptsFrom)
+	view.MayPreempt = !view.pauses && mayPreempt(&view.View, e.classes)
 	if view.Terms = &e.reservations.MembersToCome; !view.Terms.Enables(view.Key.Namespace) {
 		view.ToCome = nil
 	}
 	own, first := e.room.Of(view.Key), e.cycles.IsFirst(view.Key)
-	view.First = own != nil && own.Reason == room.InTime || first && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since))
+	view.First = !view.pauses && (own != nil && own.Reason == room.InTime || first && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since)))
+	if view.pauses {
+		return // what the gang is refused for says nothing about others
+	}
 	if view.shape = view.Shape(); view.shape != "" {
 		e.completeShape(view)
 	}
@@ -198,7 +200,7 @@ func (e *engine) pluginOf(view *gangView) *Coscheduling {
 // refuseAlike refuses a gang without planning it if a gang of the same shape was just refused, and reports whether it
 // has done so. A gang that may have a reservation, or has one, is always planned.
 func (e *engine) refuseAlike(view *gangView) bool {
-	if view.First || view.pauses || e.room.Of(view.Key) != nil {
+	if view.First || e.room.Of(view.Key) != nil {
 		return false
 	}
 	return e.cycles.RefuseAlike(view.Key, view.shape, view.runs)

@@ -81,6 +81,19 @@ func TestAGangWhoseBindingsAreRefusedPreemptsSeldom(t *testing.T) {
 			}
 		})
 	})
+	t.Run("and reserves nothing meanwhile", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			w := begin(t, denied)
+			w.deletePod(fmt.Sprintf("web-%d", w.webs))
+			gone := w.evicted()
+			time.Sleep(time.Minute)
+			w.create(makePod("behind"))
+			w.eventually("a Pod behind has the idle node", func() bool { return w.placed("behind") == 1 })
+			if w.evicted() > gone {
+				t.Error("the gang has preempted Pods before that")
+			}
+		})
+	})
 	for change, do := range map[string]func(w *world){
 		"the namespace": func(w *world) {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testNamespace, ResourceVersion: "2", Labels: map[string]string{"exempt": "yes"}}}

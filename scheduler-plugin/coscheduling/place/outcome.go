@@ -43,8 +43,8 @@ func (o *Outcome) Unplaced(waiting []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(waiting), func(pod *corev1.Pod) bool { return placed[pod.UID] })
 }
 
-// helpless is how long a gang loses its right to a reservation when no reservation is possible.
-const helpless = 5 * time.Minute
+// Helpless is how long a gang loses its right to a reservation when no reservation is possible.
+const Helpless = 5 * time.Minute
 
 // Shortfall is why members have no place.
 type Shortfall struct {
@@ -72,7 +72,7 @@ type Shortfall struct {
 func Unsought(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	out := refused(gang, own, why)
 	if gang.First {
-		out.Helpless = helpless
+		out.Helpless = Helpless
 		if own != nil && own.Reason != room.MembersToCome {
 			out.Reservation = nil
 		}

@@ -124,7 +124,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			out.Shortfall.Message += "; the gang is first in the queue, and resources are reserved for it"
 			return nil
 		}
-		out.Helpless = max(out.Helpless, helpless)
+		out.Helpless = max(out.Helpless, Helpless)
 	}
 	if !s.cluster.ownToCome() {
 		out.Reservation = nil

@@ -124,8 +124,9 @@ func (e *engine) prepare(view *gangView) {
 	if view.Terms = &e.reservations.MembersToCome; !view.Terms.Enables(view.Key.Namespace) {
 		view.ToCome = nil
 	}
-	own, first := e.room.Of(view.Key), e.cycles.IsFirst(view.Key)
-	view.First = !view.pauses && (own != nil && own.Reason == room.InTime || first && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since)))
+	own := e.room.Of(view.Key)
+	view.First = !view.pauses && (own != nil && own.Reason == room.InTime ||
+		view.IsFirst && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since)))
 	if view.pauses {
 		return // what the gang is refused for says nothing about others
 	}

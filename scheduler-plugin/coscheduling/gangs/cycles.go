@@ -85,7 +85,7 @@ func (c Cycles) begin(priority int32, dueAt time.Time) (View, bool) {
 	view := viewOf(g)
 	view.Failures = t.queue.Failures(g.key)
 	t.queue.Begin(g.key, g.waitsSince(t.config.Now()), t.config.Now())
-	view.Since = t.queue.Since(g.key)
+	view.Since, view.IsFirst = t.queue.Since(g.key), t.queue.IsFirst(g.key)
 	return view, true
 }
 
@@ -175,12 +175,4 @@ func (c Cycles) Unassume(f FailedBinding) {
 	if m.attempt == givenBack {
 		t.dissolveIfBroken(g)
 	}
-}
-
-// IsFirst reports whether a gang in its cycle has the right to a reservation.
-func (c Cycles) IsFirst(key dialect.Key) bool {
-	t := c.Of
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.queue.IsFirst(key, t.config.Now())
 }

@@ -44,10 +44,13 @@ func TestWhoIsHelped(t *testing.T) {
 				view := b.cycle()
 				b.fail(view.Key, group.UID, queue.Refusal{Message: "no room"}, 0, 0)
 			}
-			for _, gang := range tc.gangs {
-				if got := b.IsFirst(gangNamed(gang.name)); got != (gang.name == tc.want) {
-					t.Errorf("%s is helped: %t", gang.name, got)
+			b.time = b.time.Add(5 * time.Minute)
+			for range tc.gangs {
+				view := b.cycle()
+				if got := view.IsFirst; got != (view.Key == gangNamed(tc.want)) {
+					t.Errorf("%s is helped: %t", view.Key.Name, got)
 				}
+				b.fail(view.Key, view.Group.UID, queue.Refusal{Message: "no room"}, 0, 0)
 			}
 		})
 	}

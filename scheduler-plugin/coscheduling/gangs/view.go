@@ -30,6 +30,8 @@ type View struct {
 	// Since is when the gang began to wait. Failures is the number of cycles in a row without a place.
 	Since    time.Time
 	Failures int
+	// IsFirst reports that the gang has the right to a reservation: no gang ahead of it may have one.
+	IsFirst bool
 	// PreemptsFrom is when the gang may preempt again after the API server refused its bindings. It is zero if there is
 	// no such pause.
 	PreemptsFrom time.Time

@@ -24,7 +24,6 @@ func (q *Queue) cycles(now time.Time, shape func(dialect.Key) string, place bool
 			return planned
 		}
 		q.Begin(rank.Key, now, now)
-		q.IsFirst(rank.Key, now)
 		if _, alike := q.RefuseAlike(rank.Key, shape(rank.Key), 0, now); alike {
 			continue
 		}

@@ -11,16 +11,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// IsFirst reports whether a gang in its cycle has the right to a reservation, that is, no gang ahead of it may have a
-// reservation. The queue remembers the answer: a gang without the right is tried again as soon as it has the right.
-func (q *Queue) IsFirst(key dialect.Key, now time.Time) bool {
-	q.tick(now)
-	g := q.gangs[key]
-	if g == nil {
-		return false
-	}
-	g.wasFirst = q.hopeful.first() == g
-	return g.wasFirst
+// IsFirst reports whether a gang has the right to a reservation: the gang is refused or in its cycle, and no gang ahead of it may have
+// a reservation.
+func (q *Queue) IsFirst(key dialect.Key) bool {
+	first := q.hopeful.first()
+	return first != nil && first.rank.Key == key
 }
 
 // giveUpWith takes the right to a reservation from all gangs of a shape until the given time, because no room can be

@@ -109,7 +109,7 @@ func (f *life) begin() *gang {
 func (f *life) end() {
 	key := *f.cycle
 	f.cycle = nil
-	if !f.q.IsFirst(key, f.now) {
+	if g := f.q.gangs[key]; g == nil || !g.wasFirst {
 		shape := []string{"", "x", "y"}[f.r.IntN(3)]
 		if _, alike := f.q.RefuseAlike(key, shape, f.runs(), f.now); alike {
 			f.note("%v is like others of %s", key, shape)

@@ -155,7 +155,7 @@ func (q *Queue) Begin(key dialect.Key, since, now time.Time) {
 	g.state, g.again, q.planned = inCycle, time.Time{}, g
 	g.hadTurn = true
 	q.arrange(g, now)
-	g.wasFirst = q.hopeful.first() == g // until the gang asks (IsFirst)
+	g.wasFirst = q.IsFirst(key)
 }
 
 // end ends the cycle of a gang if the gang is in its cycle.

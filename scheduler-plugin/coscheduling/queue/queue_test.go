@@ -201,7 +201,7 @@ func TestWhoIsUnknownIsIgnored(t *testing.T) {
 	if _, alike := c.RefuseAlike(b, "x", 0, c.now); alike {
 		t.Error("an unknown gang is like another")
 	}
-	if _, told := c.Told(b); told || c.IsFirst(b, c.now) || !c.Since(b).IsZero() || c.Failures(b) != 0 {
+	if _, told := c.Told(b); told || c.IsFirst(b) || !c.Since(b).IsZero() || c.Failures(b) != 0 {
 		t.Error("the queue knows an unknown gang")
 	}
 	c.wantNext("a")

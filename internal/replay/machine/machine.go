@@ -57,7 +57,7 @@ type Options struct {
 func DefaultArgs(starts bool) string {
 	interval := time.Duration(0)
 	if starts {
-		interval = time.Minute
+		interval = time.Minute + time.Nanosecond // at no moment at which anything else happens, so that each play computes them from the same state
 	}
 	return fmt.Sprintf(`{"podGroupAPIs":{"native":{"mode":"Off"},"schedulerPlugins":{"mode":"Off"},"volcano":{"mode":"Off"}},"expectedStarts":{"interval":"%s"}}`, interval)
 }

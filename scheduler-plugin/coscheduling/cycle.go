@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
@@ -252,6 +253,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 		Now:          time.Now,
 		Deadline:     view.deadline,
 		CycleTimeout: timeout,
+		IdleOwed:     e.idle.Owed(time.Now()),
 		MaxPercent:   int64(*e.reservations.MaxPercent),
 		Estimates:    e.estimates,
 
@@ -277,6 +279,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 
 // apply carries out the outcome of a gang's cycle.
 func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
+	e.idle.Charge(view.own, out.Reservation, func() provision.Amounts { return place.ShareOf(e.snapshot, 100) }, time.Now())
 	e.keeper.become(ctx, view.own, out.Reservation)
 	if r := out.Reservation; r != nil && r != view.own && r.Reason.IsCapped() {
 		e.keeper.limit(ctx, r, place.ShareOf(e.snapshot, int64(*e.reservations.MaxPercent)))

@@ -46,6 +46,8 @@ type engine struct {
 	// room has the reservations. evictions has the victims that have not ended yet.
 	room      room.Room
 	evictions room.Evictions
+	// idle is the account of the nodes that were kept idle. Only the scheduling goroutine uses it.
+	idle room.Idle
 	// windows has the nodes with a planned maintenance.
 	windows maintenance.Windows
 	links   *dialect.Links

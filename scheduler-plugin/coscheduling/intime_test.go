@@ -743,6 +743,42 @@ func TestAGangThatCantBeHelpedKeepsNoOtherFromIt(t *testing.T) {
 	})
 }
 
+// TestTheClusterIsNotKeptIdleForOneGangAfterTheOther: each of two gangs needs both nodes, and nobody knows when the job ends that runs on
+// one of them. The other node is idle for the first gang for three minutes. So for a while it is not kept idle for the second.
+func TestTheClusterIsNotKeptIdleForOneGangAfterTheOther(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("first", 2)), makeMembers("first", 2, wholeNode), makePod("job-0", onNode("node-0")))...)
+		w.start()
+		w.eventually("resources are reserved for the first gang", func() bool { return w.reserved("first") != nil })
+		time.Sleep(3*time.Minute + 30*time.Second)
+		w.deletePod("job-0")
+		w.eventually("the first gang is placed", func() bool { return w.placed("first") == 2 })
+		w.create(makePod("job-1", onNode("node-0")))
+		time.Sleep(time.Second)
+		w.deleteGroup("first")
+		w.deletePod("first-0")
+		w.deletePod("first-1")
+		w.create(makeGroup("second", 2))
+		for _, member := range makeMembers("second", 2, wholeNode) {
+			w.create(member)
+		}
+		begun := time.Now()
+		time.Sleep(2 * time.Minute) // a gang without an estimate has no reservation in the first minute
+		w.create(makePod("younger", wholeNode))
+		w.eventually("a younger Pod has the idle node", func() bool { return w.placed("younger") == 1 })
+		if got, want := w.told("second").Message, "nodes were kept idle for others"; !strings.Contains(got, want) {
+			t.Errorf("the second gang is told %q, want %q in it", got, want)
+		}
+		for w.reserved("second") == nil && time.Since(begun) < time.Hour {
+			time.Sleep(10 * time.Second)
+		}
+		// Of two nodes one was idle for some three minutes, and a fifth of that time may be idle.
+		if took := time.Since(begun); took < 4*time.Minute || took > 12*time.Minute {
+			t.Errorf("resources are reserved for the second gang after %v", took)
+		}
+	})
+}
+
 // failures is how often in a row a gang has found no place.
 func (w *world) failures(group string) int {
 	return w.known(group).Failures

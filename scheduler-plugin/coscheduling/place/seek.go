@@ -112,19 +112,26 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		if err != nil {
 			return err
 		}
+		own, now, runs := s.cluster.Own, s.cluster.Now(), s.gang.Group.Spec.Runtime.Expected
+		begins := own == nil || own.Reason != room.InTime
 		switch {
 		case reserved == nil:
+			out.Helpless = Helpless
 		case !s.cluster.mayReserve(reserved.Takes):
+			out.Helpless = Helpless
 			out.Shortfall.Message += fmt.Sprintf("; the gang is first in the queue, but no more than %d%% of the cluster may be reserved", s.cluster.MaxPercent)
-		case !reserved.MayHold(s.gang.Group.Spec.Runtime.Expected, s.gang.Since):
-			out.Shortfall.Message += "; nodes were idle for the gang for longer than it runs and than it had waited, so nothing is reserved until it has waited as long again"
-			out.Helpless = s.cluster.Now().Sub(s.gang.Since)
+		case begins && reserved.From.IsZero() && s.cluster.IdleOwed > 0:
+			out.Again = times.Sooner(out.Again, now.Add(min(s.cluster.IdleOwed, Helpless)))
+			out.Shortfall.Message += "; the gang is first in the queue, but nodes were kept idle for others, so without a known start nothing is reserved for it before " +
+				now.Add(s.cluster.IdleOwed).UTC().Format(time.RFC3339)
+		case !reserved.MayHold(runs, s.gang.Since, s.cluster.IdleOwed):
+			out.Helpless = max(Helpless, now.Sub(s.gang.Since))
+			out.Shortfall.Message += "; nodes were idle for the gang for as long as they may be, so nothing is reserved until it has waited as long again"
 		default:
-			out.Reservation, out.Again = reserved, reserved.RenewAt(s.cluster.Now())
+			out.Reservation, out.Again = reserved, reserved.RenewAt(now)
 			out.Shortfall.Message += "; the gang is first in the queue, and resources are reserved for it"
 			return nil
 		}
-		out.Helpless = max(out.Helpless, Helpless)
 	}
 	if !s.cluster.ownToCome() {
 		out.Reservation = nil

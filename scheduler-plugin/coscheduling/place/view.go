@@ -64,6 +64,8 @@ type Cluster struct {
 	// each of the cluster's resources that may be reserved.
 	Reserved   provision.Amounts
 	MaxPercent int64
+	// IdleOwed is how long a gang has no new reservation in time if nobody knows when it will have its place; see room.Idle.
+	IdleOwed time.Duration
 	// ToCome is how much room is reserved for members to come of the namespace's other gangs. AllToCome counts the
 	// members to come of other gangs, in all namespaces, for which room is reserved.
 	ToCome    provision.Amounts

@@ -217,11 +217,12 @@ func (r *Reservation) hasGap() bool { return r.From.After(r.seen) }
 const leastHold = 10 * time.Minute
 
 // MayHold reports whether the room may be kept longer. It may as long as short work may use it. Otherwise, because what
-// the gang waits for may never end, the gang may keep nodes idle for as long as it runs, or as it had waited when the
-// reservation began, or for leastHold, whichever is longest. `runs` is 0 if the run time is unknown. `since` is when the
-// gang began to wait.
-func (r *Reservation) MayHold(runs time.Duration, since time.Time) bool {
-	return r.hasGap() || r.held/time.Duration(max(1, len(r.Members))) <= max(runs, r.begun.Sub(since), leastHold)
+// the gang waits for may never end, the gang may keep nodes idle for leastHold. It may keep them longer until they have been idle for as
+// long as the gang runs, or as it had waited when the reservation began, whichever is longer, and until as much is owed; see Idle. `runs`
+// is 0 if the run time is unknown. `since` is when the gang began to wait.
+func (r *Reservation) MayHold(runs time.Duration, since time.Time, owed time.Duration) bool {
+	idle := r.held / time.Duration(max(1, len(r.Members)))
+	return r.hasGap() || idle <= leastHold || max(idle, owed) <= max(runs, r.begun.Sub(since))
 }
 
 // MayBegin reports whether a gang may have a reservation in time after it has waited for a time. A gang whose run time

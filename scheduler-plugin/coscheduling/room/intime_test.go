@@ -235,7 +235,7 @@ func TestAReservationKeepsNoMoreIdleThanItsGangWillUse(t *testing.T) {
 			r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), nil, someTime(job), nodes, noon)
 			for minute := 1; minute <= 50; minute++ {
 				r = renewed(r, someTime(job), nodes, noon.Add(time.Duration(minute)*time.Minute))
-				if may := r.MayHold(tc.runs, noon.Add(-tc.waited)); may != (minute <= tc.most) {
+				if may := r.MayHold(tc.runs, noon.Add(-tc.waited), 0); may != (minute <= tc.most) {
 					t.Fatalf("after %d min it may hold its room for longer: %t", minute, may)
 				}
 			}
@@ -253,7 +253,7 @@ func TestAReservationThatOthersMayUseUntilAKnownTimeIsKept(t *testing.T) {
 	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), nil, inAnHour(now), nodes, now)
 	for range 1000 {
 		now = now.Add(time.Minute)
-		if r = renewed(r, inAnHour(now), nodes, now); !r.MayHold(time.Minute, noon) {
+		if r = renewed(r, inAnHour(now), nodes, now); !r.MayHold(time.Minute, noon, 0) {
 			t.Fatalf("after %v the gang may not hold its room for longer", now.Sub(noon))
 		}
 	}
@@ -263,8 +263,43 @@ func TestAReservationThatOthersMayUseUntilAKnownTimeIsKept(t *testing.T) {
 		now = now.Add(2 * time.Minute)
 		r = renewed(r, someTime(job), nodes, now)
 	}
-	if r.MayHold(time.Minute, noon) {
+	if r.MayHold(time.Minute, noon, 0) {
 		t.Errorf("the gang may still hold its room")
+	}
+}
+
+// TestWhatWasKeptIdleHasToBePaid: half of a cluster of four cores is idle for an hour. Later so much is owed that a gang may keep no
+// nodes idle for longer than ten minutes, though it has waited for an hour.
+func TestWhatWasKeptIdleHasToBePaid(t *testing.T) {
+	nodes := cluster{"a": nodeWith("a", amounts{cpu: "2"})}
+	all := func() provision.Amounts { return provision.Amounts{cpu: 4000} }
+	for name, tc := range map[string]struct {
+		after time.Duration
+		owed  time.Duration
+	}{
+		"at once":                {0, 91 * time.Minute}, // two and a half hours from the first minute on
+		"an hour later":          {time.Hour, 31 * time.Minute},
+		"a long time after that": {24 * time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var idle Idle
+			r, now := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), nil, nil, nodes, noon), noon
+			for range 60 {
+				now = now.Add(time.Minute)
+				next := renewed(r, nil, nodes, now)
+				idle.Charge(r, next, all, now)
+				r = next
+			}
+			if got := idle.Owed(now.Add(tc.after)); got != tc.owed {
+				t.Errorf("%v are owed, want %v", got, tc.owed)
+			}
+			if may := r.MayHold(0, noon.Add(-time.Hour), 2*time.Hour); may {
+				t.Error("the gang may keep its room idle although too much is owed")
+			}
+			if may := r.MayHold(0, noon.Add(-time.Hour), time.Hour); !may {
+				t.Error("the gang may not keep its room idle for as long as it has waited")
+			}
+		})
 	}
 }
 
@@ -272,7 +307,7 @@ func TestAReservationThatOthersMayUseUntilAKnownTimeIsKept(t *testing.T) {
 func TestALargeGangThatRunsForLongMayHaveRoomReserved(t *testing.T) {
 	nodes := cluster{"a": nodeWith("a", amounts{cpu: "40"})}
 	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 40), nil, nil, nodes, noon)
-	if !r.MayHold(10*365*24*time.Hour, noon) {
+	if !r.MayHold(10*365*24*time.Hour, noon, 0) {
 		t.Error("nothing may be held for it")
 	}
 }

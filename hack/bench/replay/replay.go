@@ -24,10 +24,13 @@ const limit = 24 * time.Hour
 func Cases(traces string) []harness.Case {
 	cases := []harness.Case{
 		{Name: "replay/capability", Title: "a machine of 256 nodes, 15,000 jobs up to all of it, load 0.82", Limit: limit, Run: capability},
-		{Name: "replay/starts-training", Title: "expected starts on 16 nodes of 8 GPUs, limits overstated up to fourfold", Limit: limit,
-			Run: expectedStarts("--generate=training", "--nodes=16x8", "--jobs=400", "--load=1.0", "--overstate=4")},
+		{Name: "replay/starts-training", Title: "expected starts on 16 nodes of 8 GPUs, limits that are the run times", Limit: limit,
+			Run: expectedStarts(harness.AtMost(25), "--generate=training", "--nodes=16x8", "--jobs=400", "--load=1.0", "--overstate=1")},
+		// What a start depends on is not known here, so its error has no bar: docs/adr/0075.
+		{Name: "replay/starts-training-overstated", Title: "the same, limits overstated up to fourfold", Limit: limit,
+			Run: expectedStarts(nil, "--generate=training", "--nodes=16x8", "--jobs=400", "--load=1.0", "--overstate=4")},
 		{Name: "replay/starts-capability", Title: "expected starts on a machine of 128 nodes, limits used to 35 %", Limit: limit,
-			Run: expectedStarts("--generate=capability", "--nodes=128x1", "--jobs=200", "--load=0.82")},
+			Run: expectedStarts(nil, "--generate=capability", "--nodes=128x1", "--jobs=200", "--load=0.82")},
 	}
 	if traces == "" {
 		return cases
@@ -120,7 +123,8 @@ func onePool(trace string) func(context.Context, *harness.Bench) error {
 		}
 		best := "greedy"
 		for name, f := range played {
-			if name != "lockstep" && f.SOR > played[best].SOR {
+			// easy-true knows what nobody knows, and is only shown beside the others.
+			if name != "lockstep" && name != "easy-true" && f.SOR > played[best].SOR {
 				best = name
 			}
 		}
@@ -142,8 +146,9 @@ func behind(played figuresByPolicy, policy, other string) harness.Figure {
 		Note: fmt.Sprintf("%.3f against %.3f", is, best)}
 }
 
-// expectedStarts holds expected starts against the true ones. Each round has another seed.
-func expectedStarts(workload ...string) func(context.Context, *harness.Bench) error {
+// expectedStarts holds expected starts against the true ones. Each round has another seed. mostError is the bar for the error of the first
+// probable start, in percent of the wait; nil for none.
+func expectedStarts(mostError *harness.Bar, workload ...string) func(context.Context, *harness.Bench) error {
 	return func(ctx context.Context, b *harness.Bench) error {
 		var waited, told, kept, errors []float64
 		for seed := range b.Rounds {
@@ -163,7 +168,7 @@ func expectedStarts(workload ...string) func(context.Context, *harness.Bench) er
 		b.Report(harness.Figure{What: "latest starts that were kept, of jobs that were not overtaken", Value: harness.Median(kept), Unit: "%",
 			Bar: harness.AtLeast(99), Note: note})
 		b.Report(harness.Figure{What: "error of the first probable start, as a part of the wait", Value: harness.Median(errors), Unit: "%",
-			Bar: harness.AtMost(25), Note: note})
+			Bar: mostError, Note: note})
 		return nil
 	}
 }

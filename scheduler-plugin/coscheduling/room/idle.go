@@ -10,18 +10,18 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// idleShare is how much of the cluster may be idle, in the mean over time, for gangs of which nobody knows when they will have their
-// place: one part in idleShare.
+// idleShare bounds how much of the cluster is idle for gangs without a known start: one part in idleShare, in the mean over time.
 const idleShare = 5
 
-// Idle is the account of what was kept idle for such gangs. No other work may use their room meanwhile, and the work that they wait
-// for may never end. Each gang may keep room idle for as long as it has waited (Reservation.MayHold). But if many gangs have waited for
-// long, most of the cluster would be idle most of the time. So what was kept idle has to be paid: the whole cluster for an hour with
-// idleShare hours, half of it with half as many. The zero value is a new account. It is not safe for concurrent use.
+// Idle is the account of the nodes that reservations kept idle for gangs without a known start. No other work may use these nodes
+// meanwhile, and the work for which the gangs wait may never end. Each gang may keep nodes idle for as long as the gang has waited
+// (Reservation.MayHold). But if many gangs have waited for long, most of the cluster would be idle most of the time. So idle time has
+// to be paid for: an hour in which the whole cluster was idle with idleShare hours, and an hour of half of the cluster with half as
+// many. The zero value is a new account. An account is not safe for concurrent use.
 type Idle struct{ paidBy time.Time }
 
-// Charge charges what was kept idle for a gang between two of its cycles. before and after are the gang's reservations at their ends,
-// nil for none, now is the time of the second cycle, and cluster returns what all nodes have.
+// Charge charges the idle time of a gang's nodes between two cycles of the gang. before and after are the reservations that the gang
+// had after the first and after the second cycle, nil for none. now is the time of the second cycle. cluster returns what all nodes have.
 func (i *Idle) Charge(before, after *Reservation, cluster func() provision.Amounts, now time.Time) {
 	if before == nil || after == nil || after.held <= before.held {
 		return
@@ -36,5 +36,5 @@ func (i *Idle) Charge(before, after *Reservation, cluster func() provision.Amoun
 	i.paidBy = times.Later(i.paidBy, now).Add(time.Duration(part * idle * idleShare))
 }
 
-// Owed returns how long it takes until all that was kept idle is paid, 0 if it is paid.
+// Owed returns how long it takes until all idle time is paid for, 0 if it is.
 func (i *Idle) Owed(now time.Time) time.Duration { return max(0, i.paidBy.Sub(now)) }

@@ -63,7 +63,11 @@ func (f *life) rank() Rank {
 }
 
 func (f *life) event() Event {
-	return Event{Kind: EventKind(f.r.IntN(7)), Room: Room{"cpu": f.r.Int64N(4)}, Unbounded: f.chance(5), Cordoned: f.chance(30)}
+	event := Event{Kind: EventKind(f.r.IntN(7)), Room: Room{"cpu": f.r.Int64N(4)}, Unbounded: f.chance(5), Cordoned: f.chance(30)}
+	if event.Kind == NodeChanged || f.chance(50) {
+		event.Capacity = Room{"cpu": f.r.Int64N(4)}
+	}
+	return event
 }
 
 func (f *life) refusal() Refusal {

@@ -30,8 +30,8 @@ type Refusal struct {
 	// Runs is how long the gang runs, 0 if unknown. Gangs that run no longer than Gap have another Shape: they end before reserved
 	// room is needed for another gang, and this gang does not. 0: there is no such room.
 	Runs, Gap time.Duration
-	// Again is when the gang has another cycle even if nothing happens. Zero: after renewAfter, idleAfter or idleAfterNeed. The
-	// first gang of a shape has one after the last two at the latest.
+	// Again is when the gang has another cycle even if nothing happens. Zero: after renewAfter or idleAfter. The first gang of a
+	// shape has one after idleAfter at the latest.
 	Again time.Time
 	// Helpless is how long the gang loses its right to a reservation, because no room can be reserved for the gang. 0:
 	// the gang keeps the right.
@@ -43,12 +43,9 @@ type Refusal struct {
 }
 
 // idleAfter is how long after a refusal the first gang of a shape has another cycle even without a known event: some
-// changes cause no event, for instance of a PodDisruptionBudget. kube-scheduler tries Pods as often by default.
+// changes cause no event, for instance of a PodDisruptionBudget. kube-scheduler tries Pods as often by default. There may be
+// thousands of shapes, so this time decides how much work a queue is in which nothing happens.
 const idleAfter = 5 * time.Minute
-
-// idleAfterNeed is the same for a gang that only lacks room for a known number of members: all changes that help such a gang are
-// events. There may be thousands of shapes, so this time decides how much work a queue is in which nothing happens.
-const idleAfterNeed = time.Hour
 
 // renewAfter is the same for the gang that has the right to a reservation, if the gang's refusal names no time. The gang may get a
 // reservation in that cycle.

@@ -20,7 +20,7 @@
 // Gangs of one shape all find a place or all find none. Refused gangs of a shape wait together (shape.go). When an
 // event may help (need.go), the first of them is ready again. If this gang is placed, the next one is ready; if not,
 // all the others count as refused, too. So an event costs one plan for each shape, however many gangs have the shape.
-// If nothing happens for some time (idleAfter, idleAfterNeed), the same is done. A gang that a debt or failed bindings bar from
+// If nothing happens for some minutes (idleAfter), the same is done. A gang that a debt or failed bindings bar from
 // having cycles leaves the attempt to the next gang.
 //
 // Which shape a gang has may change with time: gangs that end before room is needed for a gang ahead may use that room, and have

@@ -467,7 +467,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 			for range steps / 30 {
 				f.step()
 			}
-			f.quiet(2 * idleAfterNeed)
+			f.quiet(2 * idleAfter)
 		}
 	}
 }

@@ -223,7 +223,7 @@ func (q *Queue) tick(now time.Time) {
 			q.wake(g, now)
 		}
 		if s := g.in; s != nil && s.waiting.first() == g && !s.idle.After(now) {
-			s.idleFrom(now)
+			s.idle = now.Add(idleAfter)
 			q.try(s, now)
 		}
 		q.arrange(g, now)

@@ -402,16 +402,6 @@ func TestAGangHasAnotherTurnThoughNothingHappens(t *testing.T) {
 	c.wantUntil(time.Minute, "second")
 }
 
-// TestAGangThatOnlyLacksRoomHasAnotherTurnEachHour: whatever helps it before is an event.
-func TestAGangThatOnlyLacksRoomHasAnotherTurnEachHour(t *testing.T) {
-	c := newClocked(t, "a")
-	c.enough("a")
-	for range 3 {
-		c.refuse(Refusal{Need: ofCores(4, 1)}, "a")
-		c.wantUntil(time.Hour, "a")
-	}
-}
-
 func TestAGangHasAnotherTurnWhenItIsToldSo(t *testing.T) {
 	tests := map[string]struct{ again, want time.Duration }{
 		"soon":                           {5 * time.Second, 5 * time.Second},

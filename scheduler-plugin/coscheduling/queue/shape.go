@@ -56,7 +56,7 @@ func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now tim
 	}
 	s.by, s.refusal, s.gained, s.terms = g.rank, why, gained, terms
 	s.refusedAgain(g, now)
-	s.idleFrom(now)
+	s.idle = now.Add(idleAfter)
 	return s
 }
 
@@ -64,13 +64,6 @@ func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now tim
 func (s *shape) refusedAgain(g *gang, now time.Time) {
 	s.failures = min(g.failures, s.failures+1)
 	s.notBefore = now.Add(backOff(s.failures, s.terms.Initial, s.terms.Longest))
-}
-
-// idleFrom sets when the first waiting gang is tried if nothing happens from now on.
-func (s *shape) idleFrom(now time.Time) {
-	if s.idle = now.Add(idleAfter); s.refusal.Need.Members > 0 {
-		s.idle = now.Add(idleAfterNeed)
-	}
 }
 
 // spare shortens the shape's back-off if the gang g, which joins the shape, has been refused less often than the

@@ -117,7 +117,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		c.engine = e
 	}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = kube.KeepOut(sched, e.places, heard(e.gangs, handle.SharedInformerFactory().Core().V1().Nodes().Lister(), &e.room), func(pod *corev1.Pod) { kube.ForgetGone(sched, klog.FromContext(ctx), pod) })
+	e.queue = kube.KeepOut(sched, e.places, heard(e.gangs, &e.room), func(pod *corev1.Pod) { kube.ForgetGone(sched, klog.FromContext(ctx), pod) })
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, reader: e.reader, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, pods: pods.All().GetStore(), gangs: e.gangs, reader: e.reader, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, cycles: e.cycles, evictions: &e.evictions, metrics: e.metrics}

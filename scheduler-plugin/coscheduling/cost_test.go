@@ -72,15 +72,15 @@ func TestFiveHundredWaitingGangsCostLittle(t *testing.T) {
 	small := makeNodes("small", 1, 1)[0].(*corev1.Node)
 	start := time.Now()
 	for range events {
-		b.happened(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeLabel}, small, small)
-		b.happened(framework.EventAssignedPodAdd, nil, makePod("placed"))
+		happened(b.Gangs, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeLabel}, small, small)
+		happened(b.Gangs, framework.EventAssignedPodAdd, nil, makePod("placed"))
 	}
 	t.Logf("an event that can't help costs %v", time.Since(start)/(2*events))
 	if n := plan(); n != 0 {
 		t.Errorf("%d cycles for events that can't help", n)
 	}
 	large := makeNodes("large", 1, 8)[0].(*corev1.Node)
-	b.happened(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, large)
+	happened(b.Gangs, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, large)
 	if n := plan(); n != gangs {
 		t.Errorf("%d cycles for an event that may help each of %d gangs", n, gangs)
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1listers "k8s.io/client-go/listers/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -48,13 +47,13 @@ func helpful() []fwk.ClusterEvent {
 
 // heard returns a function that passes helpful events on to gangs, including gangs in their cycle. So no event during a
 // cycle is missed. If a node changes on which room is reserved, the gang looks whether it still has its place there.
-func heard(by *gangs.Gangs, nodes corev1listers.NodeLister, reserved *room.Room) func(event fwk.ClusterEvent, before, after any) {
+func heard(by *gangs.Gangs, reserved *room.Room) func(event fwk.ClusterEvent, before, after any) {
 	events := append(helpful(), ofMaintenance)
 	return func(event fwk.ClusterEvent, before, after any) {
 		if !framework.MatchAnyClusterEvent(event, events) || isIdle(event, before, after) {
 			return
 		}
-		happened(by, nodes, event, before, after)
+		happened(by, event, before, after)
 		node, ok := after.(*corev1.Node)
 		if !ok {
 			node, ok = before.(*corev1.Node)
@@ -100,9 +99,9 @@ func isPlacing(event fwk.ClusterEvent) bool {
 }
 
 // happened passes an event on to gangs.
-func happened(to *gangs.Gangs, nodes corev1listers.NodeLister, event fwk.ClusterEvent, oldObj, newObj any) {
+func happened(to *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) {
 	kind := kindOf(to, event, oldObj, newObj)
-	to.Happened(kind, func() queue.Event { return eventOf(to, nodes, kind, oldObj, newObj) })
+	to.Happened(kind, func() queue.Event { return eventOf(to, kind, oldObj, newObj) })
 }
 
 // kindOf returns the kind that an event has for the queue. If new labels make a Pod a member of another gang, the event
@@ -126,12 +125,11 @@ func kindOf(of *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) queue.E
 }
 
 // eventOf returns the queue's event for a change of an object.
-func eventOf(of *gangs.Gangs, nodes corev1listers.NodeLister, kind queue.EventKind, oldObj, newObj any) queue.Event {
+func eventOf(of *gangs.Gangs, kind queue.EventKind, oldObj, newObj any) queue.Event {
 	switch kind {
 	case queue.PodEnded:
 		if pod, ok := oldObj.(*corev1.Pod); ok {
-			node, _ := nodes.Get(pod.Spec.NodeName) // nil if the node is gone
-			event := place.PodEnded(pod, node)
+			event := place.PodEnded(pod)
 			if _, named := of.KeyOf(pod); !named {
 				event.Ordinary = new(corev1helpers.PodPriority(pod))
 			}

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -62,7 +61,7 @@ func podsIn(nodes map[string]*framework.NodeInfo) int {
 // lacking is what a gang needs that has room for all but some members of two
 // cores.
 func lacking(members int) queue.Need {
-	room := place.PodEnded(makePod("member", wholeNode), nil).Room
+	room := place.PodEnded(makePod("member", wholeNode)).Room
 	return queue.Need{Members: members, Smallest: room, Least: room}
 }
 
@@ -107,11 +106,6 @@ func newBench(on ...dialect.Dialect) *bench {
 // SetGroup makes a PodGroup known, new or changed.
 func (b *bench) SetGroup(group *schedulingv1alpha1.PodGroup) {
 	b.Gangs.SetGroup(dialect.FromOwn(group))
-}
-
-// happened has an event happen in a cluster whose nodes are not known.
-func (b *bench) happened(event fwk.ClusterEvent, before, after any) {
-	happened(b.Gangs, corev1listers.NewNodeLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)), event, before, after)
 }
 
 // cycle begins the cycle of the gang that is next, which has no name if there is none.
@@ -160,7 +154,7 @@ func TestEventsDuringACycle(t *testing.T) {
 				t.Fatal("the gang is not planned")
 			}
 			for range tc.ended {
-				b.happened(framework.EventAssignedPodDelete, makePod("ended"), nil)
+				happened(b.Gangs, framework.EventAssignedPodDelete, makePod("ended"), nil)
 			}
 			fail(tc.need)
 			b.time = b.time.Add(2 * time.Second)

@@ -131,7 +131,7 @@ func TestAPodThatIsMovedToAnotherGangMayHelpAnybody(t *testing.T) {
 			need.IgnoresLabels = true
 			b.fail(gangName, group.UID, queue.Refusal{Message: "no room", Need: need}, time.Second, time.Second)
 			b.time = b.time.Add(2 * time.Second)
-			b.happened(fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.UpdatePodLabel}, tc.before, tc.after)
+			happened(b.Gangs, fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.UpdatePodLabel}, tc.before, tc.after)
 			if _, got, _ := b.Next(); got != tc.want {
 				t.Errorf("the gang is planned again: %v, want %v", got, tc.want)
 			}

@@ -72,28 +72,20 @@ func toleratesCordon(pod *corev1.Pod) bool {
 		&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, false)
 }
 
-// PodEnded returns the event for the queue when a Pod has left its node. node is nil if the node is not known.
-func PodEnded(pod *corev1.Pod, node *corev1.Node) queue.Event {
+// PodEnded returns the event for the queue when a Pod has left its node.
+func PodEnded(pod *corev1.Pod) queue.Event {
 	info, err := framework.NewPodInfo(pod)
 	if err != nil || len(podclass.HostPorts(pod)) > 0 {
 		return queue.Event{Kind: queue.PodEnded, Unbounded: true}
 	}
-	event := queue.Event{Kind: queue.PodEnded, Room: roomOf(info.CalculateResource().Resource, 0)}
-	if node != nil {
-		event.Capacity = capacityOf(node)
-	}
-	return event
+	return queue.Event{Kind: queue.PodEnded, Room: roomOf(info.CalculateResource().Resource, 0)}
 }
 
 // NodeChanged returns the event for the queue when a node is new or has changed.
 func NodeChanged(node *corev1.Node) queue.Event {
-	return queue.Event{Kind: queue.NodeChanged, Cordoned: node.Spec.Unschedulable, Capacity: capacityOf(node)}
-}
-
-// capacityOf returns what a node without Pods has for Pods.
-func capacityOf(node *corev1.Node) queue.Room {
 	allocatable := framework.NewResource(node.Status.Allocatable)
-	return roomOf(allocatable, int64(allocatable.GetAllowedPodNumber()))
+	return queue.Event{Kind: queue.NodeChanged, Cordoned: node.Spec.Unschedulable,
+		Room: roomOf(allocatable, int64(allocatable.GetAllowedPodNumber()))}
 }
 
 // roomOf returns an amount of resources by name, in the planner's units.

@@ -36,7 +36,6 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 	}
 	tests := map[string]struct {
 		pods  []*corev1.Pod
-		on    *corev1.Node // the node of the Pods, nil if not known
 		nodes []*corev1.Node
 		other bool // the gang lacks something else too
 		// foreign says that no node has GPUs: an extender gives them.
@@ -51,15 +50,6 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 		},
 		"one large Pod": {
 			pods: []*corev1.Pod{ended("3", "3")}, want: true,
-		},
-		"one large Pod of a large node": {
-			pods: []*corev1.Pod{ended("3", "3")}, on: node("4", "4"), want: true,
-		},
-		"as many as might do, of nodes for one member each, are not enough": {
-			pods: []*corev1.Pod{ended("1", "1"), ended("1", "1"), ended("1", "1")}, on: node("8", "1"),
-		},
-		"one of each node for a member": {
-			pods: []*corev1.Pod{ended("1", "1"), ended("1", "1"), ended("1", "1"), ended("1", "1")}, on: node("8", "1"), want: true,
 		},
 		"one that leaves much of what nodes need not have": {
 			pods: []*corev1.Pod{ended("1", "3")}, foreign: true, want: true,
@@ -105,7 +95,7 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 			gangs.Begin(key, now, now)
 			gangs.Refused(key, queue.Refusal{Message: "no room", Need: need}, queue.Terms{}, now)
 			for _, pod := range tc.pods {
-				gangs.Happened(PodEnded(pod, tc.on), now)
+				gangs.Happened(PodEnded(pod), now)
 			}
 			for _, n := range tc.nodes {
 				gangs.Happened(NodeChanged(n), now)
@@ -122,7 +112,7 @@ func TestASidecarLeavesItsPort(t *testing.T) {
 	always, never := corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever
 	for policy, want := range map[*corev1.ContainerRestartPolicy]bool{&always: true, &never: false, nil: false} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{RestartPolicy: policy, Ports: []corev1.ContainerPort{{HostPort: 80}}}}}}
-		if got := PodEnded(pod, nil).Unbounded; got != want {
+		if got := PodEnded(pod).Unbounded; got != want {
 			t.Errorf("an init container of the policy %v: what it leaves is unbounded: %t, want %t", policy, got, want)
 		}
 	}

@@ -56,7 +56,7 @@ func lifeOfManyAlike() int {
 	planned, now := crowd(q, same), start
 	for range 1000 {
 		now = now.Add(10 * time.Millisecond)
-		q.Happened(left(1), now)
+		q.Happened(cores(PodEnded, 1), now)
 		planned += q.cycles(now, same, false)
 	}
 	now = now.Add(time.Minute)
@@ -115,7 +115,7 @@ func BenchmarkManyGangsOfTheirOwn(b *testing.B) {
 		}
 	})
 	for name, event := range map[string]Event{
-		"PodPlaced": {Kind: PodPlaced}, "NodeTooSmall": changed(0),
+		"PodPlaced": {Kind: PodPlaced}, "NodeTooSmall": cores(NodeChanged, 0),
 	} {
 		b.Run(name+"1000", func(b *testing.B) {
 			q := crowded()

@@ -32,10 +32,8 @@ type Room map[string]int64
 // Event is something that happened in the cluster.
 type Event struct {
 	Kind EventKind
-	// Room is what an ended Pod leaves.
+	// Room is what an ended Pod leaves, or the capacity of a node.
 	Room Room
-	// Capacity is that of the node that is new or has changed, or on which a Pod has ended. It is nil if the node is not known.
-	Capacity Room
 	// Ordinary is the priority of an ended Pod that was not a member of any gang. It is nil for all other events.
 	Ordinary *int32
 	// Unbounded reports that the end of a Pod may help more than Room says. For instance, the Pod may have held a host
@@ -90,8 +88,7 @@ func (n *Need) helps(event *Event, gained *int) bool {
 }
 
 // gain returns an upper bound for the number of members that find room where a Pod has ended. This is one more than
-// fits into what the Pod leaves, because the node may have had some free resources already, but not more than fits on the
-// whole node.
+// fits into what the Pod leaves, because the node may have had some free resources already.
 func (n *Need) gain(left *Event) int {
 	if left.Unbounded {
 		return n.Members
@@ -102,26 +99,20 @@ func (n *Need) gain(left *Event) int {
 		if freed <= 0 || smallest <= 0 {
 			continue
 		}
-		most = max(most, int(min(freed/smallest, int64(n.Members)))+1) // without min, huge requests would overflow
+		if freed/smallest >= int64(n.Members) {
+			return n.Members // avoids an overflow by a Pod with huge requests
+		}
+		most = max(most, int(freed/smallest)+1)
 	}
-	if left.Capacity == nil {
-		return most
-	}
-	return min(most, n.fit(left.Capacity))
+	return most
 }
 
 // admits reports whether a node without Pods would be large enough for a member.
 func (n *Need) admits(node *Event) bool {
-	return n.fit(node.Capacity) > 0 && (n.Cordoned || !node.Cordoned)
-}
-
-// fit returns an upper bound for the number of members that fit on a node without Pods, at most Members.
-func (n *Need) fit(capacity Room) int {
-	most := int64(n.Members)
 	for name, least := range n.Least {
-		if least > 0 {
-			most = min(most, capacity[name]/least)
+		if least > node.Room[name] {
+			return false
 		}
 	}
-	return int(most)
+	return n.Cordoned || !node.Cordoned
 }

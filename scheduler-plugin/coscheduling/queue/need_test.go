@@ -10,16 +10,8 @@ import (
 	"time"
 )
 
-// left is the end of a Pod that leaves cores.
-func left(n int64) Event { return Event{Kind: PodEnded, Room: Room{"cpu": n}} }
-
-// leftOn is the end of a Pod that leaves cores, on a node of a number of cores.
-func leftOn(capacity, n int64) Event {
-	return Event{Kind: PodEnded, Room: Room{"cpu": n}, Capacity: Room{"cpu": capacity}}
-}
-
-// changed is the change of a node of a number of cores.
-func changed(capacity int64) Event { return Event{Kind: NodeChanged, Capacity: Room{"cpu": capacity}} }
+// cores is an event of a kind about cores.
+func cores(kind EventKind, n int64) Event { return Event{Kind: kind, Room: Room{"cpu": n}} }
 
 // ofCores is the need of members with a number of cores each.
 func ofCores(members int, n int64) Need {
@@ -40,20 +32,13 @@ var eventTests = map[string]struct {
 	events []Event
 	helps  bool
 }{
-	"anything may help":                                {ofCores(4, 1), []Event{{Kind: Anything}}, true},
-	"a kind that is not known may":                     {ofCores(4, 1), []Event{{Kind: 99}}, true},
-	"a Pod leaves room for a member":                   {ofCores(1, 2), []Event{left(1)}, true},
-	"a Pod leaves room for too few":                    {ofCores(4, 2), []Event{left(5)}, false},
-	"a Pod leaves room for enough":                     {ofCores(4, 2), []Event{left(6)}, true},
-	"Pods leave room together":                         {ofCores(4, 2), repeat(left(1), 4), true},
-	"Pods leave not enough together":                   {ofCores(4, 2), repeat(left(1), 3), false},
-	"Pods leave room for one on each node":             {ofCores(4, 2), repeat(leftOn(3, 2), 4), true},
-	"Pods leave room for one on each node, of too few": {ofCores(4, 2), repeat(leftOn(3, 2), 3), false},
-	"a Pod leaves a node that is too small":            {ofCores(1, 2), []Event{leftOn(1, 1)}, false},
-	"a Pod leaves a node that lacks a resource": {
-		Need{Members: 1, Smallest: Room{"cpu": 1, "gpu": 1}, Least: Room{"cpu": 1, "gpu": 1}}, []Event{leftOn(64, 64)}, false},
-	"a Pod leaves a node without what only some members need": {
-		Need{Members: 1, Smallest: Room{"cpu": 1, "gpu": 1}, Least: Room{"cpu": 1, "gpu": 0}}, []Event{leftOn(64, 64)}, true},
+	"anything may help":               {ofCores(4, 1), []Event{{Kind: Anything}}, true},
+	"a kind that is not known may":    {ofCores(4, 1), []Event{{Kind: 99}}, true},
+	"a Pod leaves room for a member":  {ofCores(1, 2), []Event{cores(PodEnded, 1)}, true},
+	"a Pod leaves room for too few":   {ofCores(4, 2), []Event{cores(PodEnded, 5)}, false},
+	"a Pod leaves room for enough":    {ofCores(4, 2), []Event{cores(PodEnded, 6)}, true},
+	"Pods leave room together":        {ofCores(4, 2), repeat(cores(PodEnded, 1), 4), true},
+	"Pods leave not enough together":  {ofCores(4, 2), repeat(cores(PodEnded, 1), 3), false},
 	"a Pod leaves its place at least": {ofCores(2, 2), repeat(Event{Kind: PodEnded}, 2), true},
 	"a Pod leaves a lot of what nobody needs": {
 		ofCores(3, 2), []Event{{Kind: PodEnded, Room: Room{"gpu": 100}}}, false},
@@ -62,17 +47,17 @@ var eventTests = map[string]struct {
 	"a Pod leaves more than can be said": {
 		ofCores(100, 1), []Event{{Kind: PodEnded, Unbounded: true}}, true},
 	"a Pod leaves more than can be counted": {
-		ofCores(100, 1), []Event{left(math.MaxInt64)}, true},
-	"a Pod takes less than nothing":             {ofCores(2, 1), []Event{left(math.MinInt64)}, false},
-	"a member that needs nothing has its place": {ofCores(2, 0), []Event{left(9)}, false},
-	"a Pod ends where it is not only room":      {Need{}, []Event{left(1)}, true},
+		ofCores(100, 1), []Event{cores(PodEnded, math.MaxInt64)}, true},
+	"a Pod takes less than nothing":             {ofCores(2, 1), []Event{cores(PodEnded, math.MinInt64)}, false},
+	"a member that needs nothing has its place": {ofCores(2, 0), []Event{cores(PodEnded, 9)}, false},
+	"a Pod ends where it is not only room":      {Need{}, []Event{cores(PodEnded, 1)}, true},
 
-	"a node is large enough":                   {ofCores(100, 2), []Event{changed(2)}, true},
-	"a node is too small":                      {ofCores(1, 2), []Event{changed(1)}, false},
-	"a node lacks a resource":                  {ofCores(1, 2), []Event{{Kind: NodeChanged, Capacity: Room{"gpu": 8}}}, false},
+	"a node is large enough":                   {ofCores(100, 2), []Event{cores(NodeChanged, 2)}, true},
+	"a node is too small":                      {ofCores(1, 2), []Event{cores(NodeChanged, 1)}, false},
+	"a node lacks a resource":                  {ofCores(1, 2), []Event{{Kind: NodeChanged, Room: Room{"gpu": 8}}}, false},
 	"a node changes where it is not only room": {Need{}, []Event{{Kind: NodeChanged, Cordoned: true}}, true},
 	"a node is cordoned": {
-		ofCores(1, 2), []Event{{Kind: NodeChanged, Capacity: Room{"cpu": 9}, Cordoned: true}}, false},
+		ofCores(1, 2), []Event{{Kind: NodeChanged, Room: Room{"cpu": 9}, Cordoned: true}}, false},
 	"a node is cordoned, which members don't mind": {
 		Need{Members: 1, Cordoned: true}, []Event{{Kind: NodeChanged, Cordoned: true}}, true},
 
@@ -145,11 +130,11 @@ func TestWhatHappensBeforeATurnDoesNotCountAfterIt(t *testing.T) {
 	c := newClocked(t, "a")
 	why := Refusal{Need: ofCores(2, 2)}
 	c.refuse(why, "a")
-	c.happens(left(1))
+	c.happens(cores(PodEnded, 1))
 	c.after(time.Minute)
 	c.refuse(why, "a")
 	c.after(2 * time.Second)
-	c.happens(left(1))
+	c.happens(cores(PodEnded, 1))
 	c.wantNext("")
 }
 
@@ -179,8 +164,8 @@ func TestMoreThanIsRememberedHappensInATurn(t *testing.T) {
 		event Event
 		want  string
 	}{
-		"nodes that are too small":      {ofCores(1, 2), changed(1), "a"},
-		"Pods that end":                 {ofCores(2*mostMissed, 2), left(1), "a"},
+		"nodes that are too small":      {ofCores(1, 2), cores(NodeChanged, 1), "a"},
+		"Pods that end":                 {ofCores(2*mostMissed, 2), cores(PodEnded, 1), "a"},
 		"Pods that are placed":          {ofCores(1, 2), Event{Kind: PodPlaced}, ""},
 		"Pods that are placed near one": {Need{RegardsOthers: true}, Event{Kind: PodPlaced}, "a"},
 	}

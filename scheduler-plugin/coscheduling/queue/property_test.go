@@ -63,11 +63,7 @@ func (f *life) rank() Rank {
 }
 
 func (f *life) event() Event {
-	event := Event{Kind: EventKind(f.r.IntN(7)), Room: Room{"cpu": f.r.Int64N(4)}, Unbounded: f.chance(5), Cordoned: f.chance(30)}
-	if event.Kind == NodeChanged || f.chance(50) {
-		event.Capacity = Room{"cpu": f.r.Int64N(4)}
-	}
-	return event
+	return Event{Kind: EventKind(f.r.IntN(7)), Room: Room{"cpu": f.r.Int64N(4)}, Unbounded: f.chance(5), Cordoned: f.chance(30)}
 }
 
 func (f *life) refusal() Refusal {

@@ -242,11 +242,11 @@ func TestWhatOneAheadNeedsIsNotForgotten(t *testing.T) {
 	few, many := Refusal{Shape: "x", Need: ofCores(2, 2)}, Refusal{Shape: "x", Need: ofCores(9, 2)}
 	c := newClocked(t, "a", "b")
 	c.refuse(few, "a")
-	c.happens(left(1))
+	c.happens(cores(PodEnded, 1))
 	c.refuse(many, "b") // it was planned all the same
 	c.after(time.Second)
 	c.wantNext("")
-	c.happens(left(1))
+	c.happens(cores(PodEnded, 1))
 	c.wantNext("a")
 }
 

@@ -35,8 +35,8 @@ func (r *Room) Of(gang dialect.Key) *Reservation {
 }
 
 // Keep stores a gang's reservation and replaces the earlier one. The result is the earlier one if others may use the
-// change: it was on other nodes, the gang had a higher rank, or the gang needed the room notably sooner. Otherwise the
-// result is nil.
+// change: it was on other nodes or of other amounts, the gang had a higher rank, or the gang needed the room notably sooner.
+// Otherwise the result is nil.
 func (r *Room) Keep(reservation *Reservation) (left *Reservation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +46,7 @@ func (r *Room) Keep(reservation *Reservation) (left *Reservation) {
 	switch {
 	case before == nil:
 		return nil
-	case !onSameNodes(before, reservation), before.Gang.Rank.Compare(reservation.Gang.Rank) < 0, reservation.isLaterThan(before.announced):
+	case !onSameNodes(before, reservation), !before.Takes.Equal(reservation.Takes), before.Gang.Rank.Compare(reservation.Gang.Rank) < 0, reservation.isLaterThan(before.announced):
 		return before
 	case !reservation.From.IsZero():
 		reservation.announced = before.announced

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 )
 
@@ -44,6 +45,19 @@ func TestAGangHasOneReservation(t *testing.T) {
 	}
 	if !room.End(fewer) || room.End(fewer) {
 		t.Error("it does not end once")
+	}
+}
+
+// TestWhatAReservationNoLongerTakesIsLeft, though it stays on its node with as many members.
+func TestWhatAReservationNoLongerTakesIsLeft(t *testing.T) {
+	var room Room
+	of := func(cores string) *Reservation {
+		return vacant(gang("gang", 0, 0), []*framework.PodInfo{podOn(t, "a", "member-0", amounts{cpu: cores})}, nil, noon)
+	}
+	before := of("2")
+	room.Keep(before)
+	if left := room.Keep(of("1")); left != before {
+		t.Errorf("left is %v, want what was kept of two cores", left)
 	}
 }
 

@@ -87,13 +87,15 @@ func (n *Need) helps(event *Event, gained *int) bool {
 	}
 }
 
-// gain returns an upper bound for the number of members that find room where a Pod has ended. This is one more than
-// fits into what the Pod leaves, because the node may have had some free resources already.
+// gain returns an upper bound for the number of members that find room where a Pod has ended. For a resource, this is one more
+// than fits into what the Pod leaves, because the node may have had some already. A member may lack any of the resources that
+// all members request. Resources that only some request may each help other members.
 func (n *Need) gain(left *Event) int {
 	if left.Unbounded {
 		return n.Members
 	}
-	most := 1 // uses the Pod's place in the node's limit of Pods
+	ofAll := 1 // uses the Pod's place in the node's limit of Pods
+	ofSome := 0
 	for name, smallest := range n.Smallest {
 		freed := left.Room[name]
 		if freed <= 0 || smallest <= 0 {
@@ -102,9 +104,13 @@ func (n *Need) gain(left *Event) int {
 		if freed/smallest >= int64(n.Members) {
 			return n.Members // avoids an overflow by a Pod with huge requests
 		}
-		most = max(most, int(freed/smallest)+1)
+		if members := int(freed/smallest) + 1; n.Least[name] > 0 {
+			ofAll = max(ofAll, members)
+		} else {
+			ofSome += members
+		}
 	}
-	return most
+	return ofAll + ofSome
 }
 
 // admits reports whether a node without Pods would be large enough for a member.

@@ -44,6 +44,11 @@ var eventTests = map[string]struct {
 		ofCores(3, 2), []Event{{Kind: PodEnded, Room: Room{"gpu": 100}}}, false},
 	"what counts is the resource of which most becomes free": {
 		Need{Members: 3, Smallest: Room{"cpu": 10, "gpu": 1}}, []Event{{Kind: PodEnded, Room: Room{"cpu": 1, "gpu": 2}}}, true},
+	"a Pod leaves what different members need": {
+		Need{Members: 2, Smallest: Room{"cpu": 2, "memory": 2}}, []Event{{Kind: PodEnded, Room: Room{"cpu": 1, "memory": 1}}}, true},
+	"a Pod leaves what all members need, for one of them": {
+		Need{Members: 2, Smallest: Room{"cpu": 2, "memory": 2}, Least: Room{"cpu": 2, "memory": 2}},
+		[]Event{{Kind: PodEnded, Room: Room{"cpu": 1, "memory": 1}}}, false},
 	"a Pod leaves more than can be said": {
 		ofCores(100, 1), []Event{{Kind: PodEnded, Unbounded: true}}, true},
 	"a Pod leaves more than can be counted": {

@@ -117,6 +117,26 @@ func TestShorterWorkPassesWhenALargeGangHasToWaitLonger(t *testing.T) {
 	})
 }
 
+// TestWorkPassesAsSoonAsALargeGangHasToWaitALittleLonger: half an hour after nearly ten hours. The large gang hears of that five minutes
+// after its reservation began, and the gang behind, which is two minutes younger, would be tried without an event two minutes later.
+func TestWorkPassesAsSoonAsALargeGangHasToWaitALittleLonger(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), bornAt(1, makeGroup("big", 4, runsFor(3600))), makeMembers("big", 4),
+			makeGroup("one", 1, runsFor(36_000)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)))...)
+		w.start()
+		w.eventually("resources are reserved for the large gang", func() bool { return w.reserved("big") != nil })
+		time.Sleep(2 * time.Minute)
+		w.create(bornAt(5, makeGroup("late", 1, runsFor(36_600))))
+		w.create(makePod("late-0", inGroup("late")))
+		w.eventually("the gang behind is refused", func() bool { return w.marked("late") == 1 })
+		w.changeGroup("one", func(group *schedulingv1alpha1.PodGroup) { runsFor(37_800)(&group.Spec) })
+		time.Sleep(4 * time.Minute)
+		if w.placed("late") != 1 {
+			t.Error("the gang that ends before the room is needed still waits")
+		}
+	})
+}
+
 // TestAReservationMovesToWhereThereIsRoomEarlier: the large gang is to have a node where work ends in ten hours, half of which is free.
 // Then a full node comes. If the gang is to have that node, a long gang may use the free half.
 func TestAReservationMovesToWhereThereIsRoomEarlier(t *testing.T) {

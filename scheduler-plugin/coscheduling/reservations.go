@@ -194,8 +194,11 @@ func (k *keeper) keep(ctx context.Context, r *room.Reservation) {
 		kept = "" // the gang has its place
 	case room.Preemption:
 	}
+	before := k.room.Of(r.Gang.Rank.Key)
 	if left := k.room.Keep(r); left != nil {
 		k.offer(ctx, left)
+	} else if before != nil && r.From.After(before.From) {
+		k.gangs.Extend(r.From)
 	}
 	k.gangs.SetKept(r.Gang.Rank.Key, r.Gang.UID, kept, r.Nominees())
 }

@@ -4,6 +4,8 @@
 package gangs
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -87,6 +89,15 @@ func (t *Gangs) Offer(by dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.offer(by)
+}
+
+// Extend wakes the gangs that end before `from`: room is reserved for another gang from that time on, which is later than before.
+func (t *Gangs) Extend(from time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.config.Now()
+	t.queue.Extend(from.Sub(now), now)
+	t.due.stir()
 }
 
 // Rerank updates the ranks of all gangs after a PriorityClass was created or deleted.

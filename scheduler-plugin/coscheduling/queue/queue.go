@@ -196,6 +196,16 @@ func (q *Queue) try(s *shape, now time.Time) {
 	}
 }
 
+// Extend makes those refused gangs ready that may use reserved room now because they end before it is needed: it is needed later than
+// before, after a gap.
+func (q *Queue) Extend(gap time.Duration, now time.Time) {
+	for s := range q.shapes.all {
+		if s.refusal.Gap > 0 {
+			q.wakeWithin(s, gap, now)
+		}
+	}
+}
+
 // wakeWithin makes those gangs of a shape ready that run no longer than a gap.
 func (q *Queue) wakeWithin(s *shape, gap time.Duration, now time.Time) {
 	for g := s.byRuns.first(); g != nil && 0 < g.runs && g.runs <= gap; g = s.byRuns.first() {

@@ -38,7 +38,7 @@ type gangView struct {
 	// own is the gang's reservation, nil if none.
 	own *room.Reservation
 	// pauses means that the API server has refused the gang's bindings, so that room would be of no use. The gang preempts no Pods
-	// and has no reservation in time until View.PreemptsFrom. Other gangs do not pause, so the gang has no shape.
+	// and has no reservation in time until View.PausesUntil.
 	pauses bool
 }
 
@@ -77,8 +77,8 @@ func (e *engine) runCycle(view gangView) {
 		out.Reservation, out.Again = view.own, time.Now().Add(retryFailed)
 	case view.pauses && len(out.Placements) == 0:
 		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last placements were refused, so before %s it preempts no Pods, and nothing is reserved for it",
-			view.PreemptsFrom.UTC().Format(time.RFC3339))
-		out.Again, out.Helpless = times.Sooner(out.Again, view.PreemptsFrom), place.Helpless
+			view.PausesUntil.UTC().Format(time.RFC3339))
+		out.Again, out.Helpless = times.Sooner(out.Again, view.PausesUntil), place.Helpless
 	}
 	e.observe(ctx, &view, out, err)
 	e.apply(ctx, view, out)
@@ -120,7 +120,7 @@ func (e *engine) observe(ctx context.Context, view *gangView, out place.Outcome,
 func (e *engine) prepare(view *gangView) {
 	view.began = time.Now()
 	view.deadline = view.began.Add(e.pluginOf(view).args.CycleTimeout.Duration)
-	view.pauses = view.began.Before(view.PreemptsFrom)
+	view.pauses = view.began.Before(view.PausesUntil)
 	view.MayPreempt = !view.pauses && mayPreempt(&view.View, e.classes)
 	if view.Terms = &e.reservations.MembersToCome; !view.Terms.Enables(view.Key.Namespace) {
 		view.ToCome = nil
@@ -128,16 +128,13 @@ func (e *engine) prepare(view *gangView) {
 	own := e.room.Of(view.Key)
 	view.First = !view.pauses && (own != nil && own.Reason == room.InTime ||
 		view.IsFirst && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since)))
-	if view.pauses {
-		return // what the gang is refused for says nothing about others
-	}
 	if view.shape = view.Shape(); view.shape != "" {
 		e.completeShape(view)
 	}
 }
 
-// completeShape adds to the shape what the gang has to respect at present: reservations of other gangs, and maintenance of nodes. A gang
-// that ends before reserved room is needed, or before maintenance begins, may use the room or the node.
+// completeShape adds to the shape what the gang has to respect at present: reservations of other gangs, maintenance of nodes, and its own
+// pause. A gang that ends before reserved room is needed, or before maintenance begins, may use the room or the node.
 //
 // Numbers suffice. Gangs with equally many reservations ahead have the same ones ahead, as these come in the order of the queue, and
 // among the same reservations a gang that ends earlier respects fewer. So it is with maintenance.
@@ -155,7 +152,7 @@ func (e *engine) completeShape(view *gangView) {
 		}
 	}
 	view.gap = max(0, last.Sub(view.began))
-	view.shape += fmt.Sprint("-", len(ahead), "-", kept, "-", closed)
+	view.shape += fmt.Sprint("-", len(ahead), "-", kept, "-", closed, "-", view.pauses)
 }
 
 // takerOf returns a Taker for the gang. incomplete reports that the gang runs and itself waits for more members; see

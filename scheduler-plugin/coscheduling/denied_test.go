@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -26,6 +27,11 @@ func (w *world) replicas(n int, d time.Duration) {
 			w.create(makePod(fmt.Sprintf("web-%d", w.webs)))
 		}
 	}
+}
+
+// selecting has a Pod select nodes with a label.
+func selecting(label, value string) podOption {
+	return func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{label: value}) }
 }
 
 // evicted counts the evictions so far.
@@ -91,6 +97,36 @@ func TestAGangWhoseBindingsAreRefusedPreemptsSeldom(t *testing.T) {
 			w.eventually("a Pod behind has the idle node", func() bool { return w.placed("behind") == 1 })
 			if w.evicted() > gone {
 				t.Error("the gang has preempted Pods before that")
+			}
+		})
+	})
+	t.Run("and many of them cost one plan after an event", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			w := newWorld(t, makeNodes("node", 1, 1, "kind=small")...)
+			w.bindError = func(pod string) error {
+				if strings.HasPrefix(pod, "high") {
+					return denied
+				}
+				return nil
+			}
+			w.start()
+			const gangs = 6
+			for i := range gangs {
+				name := fmt.Sprintf("high-%d", i)
+				w.create(makeGroup(name, 1))
+				w.create(makePod(name+"-0", inGroup(name), selecting("kind", "small"), ofPriority(10)))
+			}
+			time.Sleep(3 * time.Minute)
+			w.create(makePod("full", onNode("node-0"), ofPriority(20)))
+			time.Sleep(time.Minute)
+			if got, want := w.told("high-4").Message, "the bindings of its last placements were refused"; !strings.Contains(got, want) {
+				t.Fatalf("a gang is told %q, want one with %q", got, want)
+			}
+			before := w.cycles()
+			w.create(makeNodes("large", 1, 1, "kind=large")[0])
+			time.Sleep(10 * time.Second)
+			if got := w.cycles() - before; got > gangs/2 {
+				t.Errorf("%d cycles of %d gangs alike for one event", got, gangs)
 			}
 		})
 	})

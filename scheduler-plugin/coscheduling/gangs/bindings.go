@@ -17,8 +17,8 @@ type bindings struct {
 	// message is the message of the last failure. It is "" if the members have been bound since.
 	message string
 	// refused counts the placements in a row with a binding that was refused for good, that is, by a policy or a
-	// webhook. refusal is the number of the last of these placements. After several of them the gang does not preempt
-	// until pauseEnds.
+	// webhook. refusal is the number of the last of these placements. After several of them the gang preempts nothing and has
+	// no reservation in time until pauseEnds.
 	refused, refusal int
 	pause            time.Duration
 	pauseEnds        time.Time

@@ -32,9 +32,9 @@ type View struct {
 	Failures int
 	// IsFirst reports that the gang has the right to a reservation: no gang ahead of it may have one.
 	IsFirst bool
-	// PreemptsFrom is when the gang may preempt again after the API server refused its bindings. It is zero if there is
-	// no such pause.
-	PreemptsFrom time.Time
+	// PausesUntil is when the gang may preempt Pods and have a reservation again after the API server refused its bindings. It is
+	// zero if there is no such pause.
+	PausesUntil time.Time
 	// Starts reports that no member runs. ToCome is the resources that the PodGroup requests for members still to come:
 	// spec.provision minus what placed members take. Once the gang has started, later increases of spec.provision do
 	// not count.
@@ -63,7 +63,7 @@ type Standing struct {
 // viewOf returns the View for a cycle that begins now.
 func viewOf(g *gang) View {
 	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Starts: isStarting(g), ToCome: toCome(g),
-		PreemptsFrom: g.bindings.pauseEnds}
+		PausesUntil: g.bindings.pauseEnds}
 	for _, m := range g.members {
 		switch g.state(m) {
 		case memberWaiting:

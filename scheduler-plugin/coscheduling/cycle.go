@@ -276,9 +276,9 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 
 // apply carries out the outcome of a gang's cycle.
 func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
-	e.idle.Charge(view.own, out.Reservation, func() provision.Amounts { return place.ShareOf(e.snapshot, 100) }, time.Now())
 	e.keeper.become(ctx, view.own, out.Reservation)
 	if r := out.Reservation; r != nil && r != view.own && r.Reason.IsCapped() {
+		e.idle.Charge(r, func() provision.Amounts { return place.ShareOf(e.snapshot, 100) }, time.Now())
 		e.keeper.limit(ctx, r, place.ShareOf(e.snapshot, int64(*e.reservations.MaxPercent)))
 	}
 	if len(out.Victims) > 0 {

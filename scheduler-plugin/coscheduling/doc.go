@@ -94,5 +94,6 @@
 //     The plugins are asked about other nodes only if packing shows that the gang would have its room there notably
 //     earlier (place/seek.go: seeker.findInTime, room/intime.go: Reservation.IsWorseThan).
 //  3. The reservation ends when the gang no longer waits (reservations.go: keeper.prune), or when nodes that no other
-//     work may use were idle for the gang for too long (room/intime.go: Reservation.MayHold).
+//     work may use were idle for too long, for this gang (room/intime.go: Reservation.MayHold) or for all gangs together
+//     (room/idle.go: Idle.Charge).
 package coscheduling

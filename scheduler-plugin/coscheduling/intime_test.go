@@ -804,6 +804,60 @@ func (w *world) failures(group string) int {
 	return w.known(group).Failures
 }
 
+// TestWhatIsOwedKeepsNoGangBehindFromAReservationWithAKnownStart: a node was idle for five hours, so nothing is reserved for the gang
+// that waits for the same work. The gang behind waits for work of twenty hours.
+func TestWhatIsOwedKeepsNoGangBehindFromAReservationWithAKnownStart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		service, timed := selecting("kind", "service"), selecting("kind", "timed")
+		w := newWorld(t, all(makeNodes("service", 2, 2, "kind=service"), makeNodes("timed", 1, 2, "kind=timed"), makePod("job-0", onNode("service-0")),
+			makeGroup("one", 1, runsFor(72_000)), makePod("one-0", inGroup("one"), onNode("timed-0"), startedAgo(0)),
+			bornAt(1, makeGroup("first", 2)), makeMembers("first", 2, wholeNode, service))...)
+		w.start()
+		time.Sleep(10 * time.Hour)
+		w.deleteGroup("first")
+		w.deletePod("first-0")
+		w.deletePod("first-1")
+		w.create(bornAt(5, makeGroup("second", 2)))
+		for _, member := range makeMembers("second", 2, wholeNode, service) {
+			w.create(member)
+		}
+		time.Sleep(2 * time.Minute)
+		if got, want := w.told("second").Message, "nodes were kept idle for others"; !strings.Contains(got, want) {
+			t.Fatalf("the second gang is told %q, want %q in it", got, want)
+		}
+		w.create(bornAt(6, makeGroup("third", 1, runsFor(3600))))
+		w.create(makePod("third-0", inGroup("third"), wholeNode, timed))
+		time.Sleep(6 * time.Minute)
+		if w.reserved("third") == nil {
+			t.Errorf("nothing is reserved for the gang behind, which is told %q", w.told("third").Message)
+		}
+	})
+}
+
+// TestAStatedRunTimeKeepsNoNodesIdleForLonger: nobody knows when the job ends for which two gangs wait that are alike but for their run
+// times, of which one is stated as ten years. An ordinary Pod behind them has the idle node after some time.
+func TestAStatedRunTimeKeepsNoNodesIdleForLonger(t *testing.T) {
+	for name, args := range map[string]string{
+		"where estimates count": `{"initialBackoff":"50ms","maxBackoff":"200ms"}`,
+		"and where they do not": `{"initialBackoff":"50ms","maxBackoff":"200ms","backfill":{"estimates":false}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("liar", 2, runsFor(schedulingv1alpha1.MaxRuntimeSeconds))),
+					makeMembers("liar", 2, wholeNode), makePod("job-0", onNode("node-0")))...)
+				w.args = args
+				w.start()
+				w.eventually("resources are reserved", func() bool { return w.reserved("liar") != nil })
+				w.create(makePod("younger", wholeNode, createdAt(6)))
+				time.Sleep(time.Hour)
+				if w.placed("younger") == 0 {
+					t.Errorf("a node is idle for an hour; the gang is told %q", w.told("liar").Message)
+				}
+			})
+		})
+	}
+}
+
 // TestTwoBrokenGangsDoNotWaitForEachOther: each has lost a member, and the cluster has no
 // room but theirs. The one behind gives way.
 func TestTwoBrokenGangsDoNotWaitForEachOther(t *testing.T) {

@@ -112,23 +112,25 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		if err != nil {
 			return err
 		}
-		own, now, runs := s.cluster.Own, s.cluster.Now(), s.gang.Group.Spec.Runtime.Expected
+		own, now, runs := s.cluster.Own, s.cluster.Now(), time.Duration(0)
+		if !s.cluster.End.IsZero() {
+			runs = s.cluster.End.Sub(now)
+		}
 		begins := own == nil || own.Reason != room.InTime
+		out.Helpless = Helpless
 		switch {
 		case reserved == nil:
-			out.Helpless = Helpless
 		case !s.cluster.mayReserve(reserved.Takes):
-			out.Helpless = Helpless
 			out.Shortfall.Message += fmt.Sprintf("; the gang is first in the queue, but no more than %d%% of the cluster may be reserved", s.cluster.MaxPercent)
 		case begins && reserved.From.IsZero() && s.cluster.IdleOwed > 0:
-			out.Again = times.Sooner(out.Again, now.Add(min(s.cluster.IdleOwed, Helpless)))
+			out.Helpless = min(s.cluster.IdleOwed, Helpless)
 			out.Shortfall.Message += "; the gang is first in the queue, but nodes were kept idle for others, so without a known start nothing is reserved for it before " +
 				now.Add(s.cluster.IdleOwed).UTC().Format(time.RFC3339)
 		case !reserved.MayHold(runs, s.gang.Since, s.cluster.IdleOwed):
 			out.Helpless = max(Helpless, now.Sub(s.gang.Since))
-			out.Shortfall.Message += "; nodes were idle for the gang for as long as they may be, so nothing is reserved until it has waited as long again"
+			out.Shortfall.Message += "; nodes were idle for this gang and others for as long as they may be, so nothing is reserved until it has waited as long again"
 		default:
-			out.Reservation, out.Again = reserved, reserved.RenewAt(now)
+			out.Reservation, out.Again, out.Helpless = reserved, reserved.RenewAt(now), 0
 			out.Shortfall.Message += "; the gang is first in the queue, and resources are reserved for it"
 			return nil
 		}

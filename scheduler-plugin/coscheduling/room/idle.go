@@ -20,20 +20,20 @@ const idleShare = 5
 // many. The zero value is a new account. An account is not safe for concurrent use.
 type Idle struct{ paidBy time.Time }
 
-// Charge charges the idle time of a gang's nodes between two cycles of the gang. before and after are the reservations that the gang
-// had after the first and after the second cycle, nil for none. now is the time of the second cycle. cluster returns what all nodes have.
-func (i *Idle) Charge(before, after *Reservation, cluster func() provision.Amounts, now time.Time) {
-	if before == nil || after == nil || after.held <= before.held {
+// Charge charges what was idle for a gang between its last two cycles. now is the time of the second, which has renewed the gang's
+// reservation, r. cluster returns what all nodes have. A resource that nodes need not list, such as a device, may seem to be idle in
+// more than the whole cluster, and counts as all of it then.
+func (i *Idle) Charge(r *Reservation, cluster func() provision.Amounts, now time.Time) {
+	if r.unused.IsZero() {
 		return
 	}
 	part, all := 0.0, cluster()
-	for name, takes := range after.Takes {
+	for name, amount := range r.unused {
 		if has := all[name]; has > 0 {
-			part = max(part, float64(takes)/float64(has))
+			part = max(part, min(1, float64(amount)/float64(has)))
 		}
 	}
-	idle := float64(after.held-before.held) / float64(len(after.Members))
-	i.paidBy = times.Later(i.paidBy, now).Add(time.Duration(part * idle * idleShare))
+	i.paidBy = times.Later(i.paidBy, now).Add(time.Duration(part * float64(r.unusedFor) * idleShare))
 }
 
 // Owed returns how long it takes until all idle time is paid for, 0 if it is.

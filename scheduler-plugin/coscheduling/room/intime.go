@@ -36,9 +36,12 @@ type progress struct {
 	// begun is when the gang's first reservation began, in an unbroken series.
 	begun time.Time
 	// seen is when the gang had its last cycle. held is how long the gang's room had been idle by then, as a sum over
-	// the members, while no other work could use it.
-	seen time.Time
-	held time.Duration
+	// the members, while no other work could use it. unused is the room that was idle so since the cycle before, for the time
+	// unusedFor.
+	seen      time.Time
+	held      time.Duration
+	unused    provision.Amounts
+	unusedFor time.Duration
 }
 
 // NewInTime returns a reservation of room for members on their nodes. The gang needs the room from the time at which
@@ -149,9 +152,12 @@ func Better(stays, other *Reservation, now time.Time) *Reservation {
 // counts from the first reservation on.
 func (r *Reservation) Continue(before *Reservation, nodes Nodes, now time.Time) {
 	r.begun, r.held = before.begun, before.held
-	if !before.hasGap() {
-		r.held = times.Sum(before.held, before.idle(nodes, now))
+	if before.hasGap() {
+		return
 	}
+	members, unused := before.idle(nodes)
+	r.unused, r.unusedFor = unused, now.Sub(before.seen)
+	r.held = times.Sum(before.held, time.Duration(members)*r.unusedFor)
 }
 
 // isLaterThan reports whether the gang needs its room so much later than announced that others have to be woken: by at
@@ -195,19 +201,20 @@ func (r *Reservation) RenewAt(now time.Time) time.Time {
 	return now.Add(min(max(time.Minute, left/10), longestUnseen/2))
 }
 
-// idle returns how long the gang's room was idle since the gang's last cycle, as a sum over the members.
-func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
-	idle := 0
+// idle returns for how many members there is room on their nodes, and how much room that is.
+func (r *Reservation) idle(nodes Nodes) (members int, unused provision.Amounts) {
+	unused = make(provision.Amounts)
 	taken := make(map[string]provision.Amounts)
 	for _, m := range r.Members {
 		name, takes := m.Pod.Spec.NodeName, TakesOf(m)
 		with := takes.Plus(taken[name])
 		if node, err := nodes.Get(name); err == nil && lacks(with, nil, node).IsZero() {
 			taken[name] = with
-			idle++
+			unused.Add(takes)
+			members++
 		}
 	}
-	return time.Duration(idle) * now.Sub(r.seen)
+	return members, unused
 }
 
 // hasGap reports whether there is time until the gang needs its room, so that short work may use the room.
@@ -218,11 +225,11 @@ const leastHold = 10 * time.Minute
 
 // MayHold reports whether the room may be kept longer. It may as long as short work may use it. Otherwise, because what
 // the gang waits for may never end, the gang may keep nodes idle for leastHold. It may keep them longer until they have been idle for as
-// long as the gang runs, or as it had waited when the reservation began, whichever is longer, and until as much is owed; see Idle. `runs`
-// is 0 if the run time is unknown. `since` is when the gang began to wait.
+// long as the gang runs, or as it had waited when the reservation began, whichever is longer, and while no more is owed than it had
+// waited; see Idle. `runs` is 0 if the run time is unknown. `since` is when the gang began to wait.
 func (r *Reservation) MayHold(runs time.Duration, since time.Time, owed time.Duration) bool {
-	idle := r.held / time.Duration(max(1, len(r.Members)))
-	return r.hasGap() || idle <= leastHold || max(idle, owed) <= max(runs, r.begun.Sub(since))
+	idle, waited := r.held/time.Duration(max(1, len(r.Members))), r.begun.Sub(since)
+	return r.hasGap() || idle <= leastHold || idle <= max(runs, waited) && owed <= waited
 }
 
 // MayBegin reports whether a gang may have a reservation in time after it has waited for a time. A gang whose run time

@@ -4,6 +4,7 @@
 package room
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -268,38 +269,68 @@ func TestAReservationThatOthersMayUseUntilAKnownTimeIsKept(t *testing.T) {
 	}
 }
 
-// TestWhatWasKeptIdleHasToBePaid: half of a cluster of four cores is idle for an hour. Later so much is owed that a gang may keep no
-// nodes idle for longer than ten minutes, though it has waited for an hour.
+// holdForAnHour has a gang renew its reservation each minute for an hour, and returns it, with what is owed in the end.
+func holdForAnHour(members []*framework.PodInfo, ends Ends, nodes Nodes, all provision.Amounts) (*Reservation, time.Duration) {
+	var idle Idle
+	r, now := NewInTime(gang("gang", 0, 0), members, nil, ends, nodes, noon), noon
+	for range 60 {
+		now = now.Add(time.Minute)
+		r = renewed(r, ends, nodes, now)
+		idle.Charge(r, func() provision.Amounts { return all }, now)
+	}
+	return r, idle.Owed(now)
+}
+
+// TestWhatWasKeptIdleHasToBePaid: half of a cluster of four cores is idle for an hour, which is paid for in two and a half hours, from the
+// first minute on.
 func TestWhatWasKeptIdleHasToBePaid(t *testing.T) {
 	nodes := cluster{"a": nodeWith("a", amounts{cpu: "2"})}
-	all := func() provision.Amounts { return provision.Amounts{cpu: 4000} }
-	for name, tc := range map[string]struct {
-		after time.Duration
-		owed  time.Duration
-	}{
-		"at once":                {0, 91 * time.Minute}, // two and a half hours from the first minute on
-		"an hour later":          {time.Hour, 31 * time.Minute},
-		"a long time after that": {24 * time.Hour, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var idle Idle
-			r, now := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), nil, nil, nodes, noon), noon
-			for range 60 {
-				now = now.Add(time.Minute)
-				next := renewed(r, nil, nodes, now)
-				idle.Charge(r, next, all, now)
-				r = next
-			}
-			if got := idle.Owed(now.Add(tc.after)); got != tc.owed {
-				t.Errorf("%v are owed, want %v", got, tc.owed)
-			}
-			if may := r.MayHold(0, noon.Add(-time.Hour), 2*time.Hour); may {
-				t.Error("the gang may keep its room idle although too much is owed")
-			}
-			if may := r.MayHold(0, noon.Add(-time.Hour), time.Hour); !may {
-				t.Error("the gang may not keep its room idle for as long as it has waited")
-			}
-		})
+	r, owed := holdForAnHour(coresOn(t, "a", "member", 2), nil, nodes, provision.Amounts{cpu: 4000})
+	if want := 91 * time.Minute; owed != want {
+		t.Errorf("%v are owed, want %v", owed, want)
+	}
+	for owes, want := range map[time.Duration]bool{time.Hour: true, 2 * time.Hour: false} {
+		if may := r.MayHold(0, noon.Add(-time.Hour), owes); may != want {
+			t.Errorf("a gang that has waited for an hour may keep its room idle for an hour if %v are owed: %t, want %t", owes, may, want)
+		}
+	}
+}
+
+func TestWhatIsOwedIsPaidAsTimePasses(t *testing.T) {
+	idle := Idle{paidBy: noon.Add(time.Hour)}
+	for after, want := range map[time.Duration]time.Duration{0: time.Hour, 20 * time.Minute: 40 * time.Minute, 2 * time.Hour: 0} {
+		if got := idle.Owed(noon.Add(after)); got != want {
+			t.Errorf("%v later %v are owed, want %v", after, got, want)
+		}
+	}
+}
+
+// TestOnlyWhatIsIdleIsCharged: nineteen members of 10m have their place, and one of a whole node waits. So less than a thousandth of the
+// cluster is idle for an hour.
+func TestOnlyWhatIsIdleIsCharged(t *testing.T) {
+	job := podOn(t, "b", "job", amounts{cpu: "100"})
+	nodes := cluster{"a": nodeWith("a", amounts{cpu: "100"}), "b": nodeWith("b", amounts{cpu: "100"}, job)}
+	members := []*framework.PodInfo{podOn(t, "b", "whole", amounts{cpu: "100"})}
+	for i := range 19 {
+		members = append(members, podOn(t, "a", fmt.Sprint("tiny-", i), amounts{cpu: "10m"}))
+	}
+	if _, owed := holdForAnHour(members, Ends{job.Pod.UID: time.Time{}}, nodes, provision.Amounts{cpu: 200_000}); owed > time.Minute {
+		t.Errorf("%v are owed", owed)
+	}
+}
+
+// TestNoMoreThanTheWholeClusterIsIdle: most nodes do not list the devices that members request, as the devices are of another kind. One
+// node lists eight.
+func TestNoMoreThanTheWholeClusterIsIdle(t *testing.T) {
+	nodes := make(cluster)
+	var members []*framework.PodInfo
+	for i := range 100 {
+		name := fmt.Sprint("node-", i)
+		nodes[name] = nodeWith(name, amounts{cpu: "8"})
+		members = append(members, podOn(t, name, fmt.Sprint("member-", i), amounts{cpu: "1", "example.com/gpu": "8"}))
+	}
+	if _, owed := holdForAnHour(members, nil, nodes, provision.Amounts{cpu: 800_000, "example.com/gpu": 8}); owed > idleShare*time.Hour {
+		t.Errorf("%v are owed for an hour", owed)
 	}
 }
 

@@ -54,11 +54,17 @@ func (c *Cluster) RunSmall(t testing.TB) time.Duration {
 }
 
 // WantUntroubled checks that a small Framework takes no longer than before, when it took calm: five times as long, or 30 s, which
-// is ten times as long as on an idle machine.
+// is ten times as long as on an idle machine. Other programs on the machine may slow one Framework down, so the fastest of three
+// counts. A controller that is held up would hold up each of them.
 func (c *Cluster) WantUntroubled(t testing.TB, calm time.Duration) {
 	t.Helper()
 	most := max(30*time.Second, 5*calm)
-	if took := c.RunSmall(t); took > most {
-		t.Errorf("a Framework of another namespace took %v, want at most %v", took.Round(time.Second), most)
+	var took []time.Duration
+	for range 3 {
+		took = append(took, c.RunSmall(t).Round(time.Second))
+		if took[len(took)-1] <= most {
+			return
+		}
 	}
+	t.Errorf("Frameworks of other namespaces took %v, one after the other, want at most %v", took, most)
 }

@@ -198,7 +198,7 @@ func (k *keeper) keep(ctx context.Context, r *room.Reservation) {
 	if left := k.room.Keep(r); left != nil {
 		k.offer(ctx, left)
 	} else if before != nil && r.From.After(before.From) {
-		k.gangs.Extend(r.From)
+		k.gangs.WakeWithin(r.From)
 	}
 	k.gangs.SetKept(r.Gang.Rank.Key, r.Gang.UID, kept, r.Nominees())
 }

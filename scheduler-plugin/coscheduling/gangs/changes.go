@@ -91,12 +91,13 @@ func (t *Gangs) Offer(by dialect.Key) {
 	t.offer(by)
 }
 
-// Extend wakes the gangs that end before `from`: room is reserved for another gang from that time on, which is later than before.
-func (t *Gangs) Extend(from time.Time) {
+// WakeWithin wakes the gangs that end before `from` if started now. From then on room is reserved for another gang; before, it was
+// reserved from an earlier time on.
+func (t *Gangs) WakeWithin(from time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.config.Now()
-	t.queue.Extend(from.Sub(now), now)
+	t.queue.WakeWithin(from.Sub(now), now)
 	t.due.stir()
 }
 

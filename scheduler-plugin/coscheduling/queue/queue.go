@@ -196,9 +196,9 @@ func (q *Queue) try(s *shape, now time.Time) {
 	}
 }
 
-// Extend makes those refused gangs ready that may use reserved room now because they end before it is needed: it is needed later than
-// before, after a gap.
-func (q *Queue) Extend(gap time.Duration, now time.Time) {
+// WakeWithin makes those refused gangs ready that run no longer than a gap: reserved room is needed after that gap, later than when
+// these gangs were refused.
+func (q *Queue) WakeWithin(gap time.Duration, now time.Time) {
 	for s := range q.shapes.all {
 		if s.refusal.Gap > 0 {
 			q.wakeWithin(s, gap, now)

@@ -46,7 +46,8 @@ func (r *Room) Keep(reservation *Reservation) (left *Reservation) {
 	switch {
 	case before == nil:
 		return nil
-	case !onSameNodes(before, reservation), !before.Takes.Equal(reservation.Takes), before.Gang.Rank.Compare(reservation.Gang.Rank) < 0, reservation.isLaterThan(before.announced):
+	case !onSameNodes(before, reservation), !before.Takes.Equal(reservation.Takes),
+		before.Gang.Rank.Compare(reservation.Gang.Rank) < 0, reservation.isLaterThan(before.announced):
 		return before
 	case !reservation.From.IsZero():
 		reservation.announced = before.announced

@@ -11,7 +11,7 @@ import (
 )
 
 // idleShare bounds how much of the cluster is idle for gangs without a known start: one part in idleShare, in the mean over time.
-const idleShare = 5
+const idleShare = 10
 
 // Idle is the account of the nodes that reservations kept idle for gangs without a known start. No other work may use these nodes
 // meanwhile, and the work for which the gangs wait may never end. Each gang may keep nodes idle for as long as the gang has waited

@@ -17,7 +17,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
-	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
@@ -94,9 +93,7 @@ func TestWaitingGangsAreNotPlannedInVain(t *testing.T) {
 		objects := all(makeNodes("node", 1, 1, "disk=ssd"), makePod("full", onNode("node-0")))
 		for g := range gangs {
 			name := fmt.Sprintf("gang%d", g)
-			objects = all(objects, makeGroup(name, 1), makeMembers(name, 1, func(p *schedulertesting.PodWrapper) {
-				p.NodeSelector(map[string]string{"disk": "ssd"})
-			}))
+			objects = all(objects, makeGroup(name, 1), makeMembers(name, 1, selecting("disk", "ssd")))
 		}
 		w := newWorld(t, objects...)
 		w.start()

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -27,11 +26,6 @@ func (w *world) replicas(n int, d time.Duration) {
 			w.create(makePod(fmt.Sprintf("web-%d", w.webs)))
 		}
 	}
-}
-
-// selecting has a Pod select nodes with a label.
-func selecting(label, value string) podOption {
-	return func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{label: value}) }
 }
 
 // evicted counts the evictions so far.

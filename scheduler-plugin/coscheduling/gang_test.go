@@ -101,7 +101,7 @@ func TestGangIsPlacedWhole(t *testing.T) {
 			wantPerNode: []int{2},
 		},
 		"on nodes that its selector matches": {
-			members:     makeMembers("gang", 2, func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{"disk": "ssd"}) }),
+			members:     makeMembers("gang", 2, selecting("disk", "ssd")),
 			objects:     all(makeNodes("plain", 2, 4), makeNodes("fast", 1, 4, "disk=ssd")),
 			wantPerNode: []int{2},
 			wantNodes:   "fast-",

@@ -592,6 +592,11 @@ func ofService(w *schedulertesting.PodWrapper) {
 	w.Spec.RestartPolicy = corev1.RestartPolicyAlways
 }
 
+// selecting has a Pod select nodes with a label.
+func selecting(label, value string) podOption {
+	return func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{label: value}) }
+}
+
 func onNode(node string) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Node(node) }
 }

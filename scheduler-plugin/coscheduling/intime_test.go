@@ -752,7 +752,7 @@ func TestNothingIsReservedWhereOnlyServicesRun(t *testing.T) {
 // TestAGangThatCantBeHelpedKeepsNoOtherFromIt: its node selector fits no node.
 func TestAGangThatCantBeHelpedKeepsNoOtherFromIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		nowhere := func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{"no": "such"}) }
+		nowhere := selecting("no", "such")
 		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(0, makeGroup("hopeless", 1)), makeMembers("hopeless", 1, nowhere),
 			bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")), makePod("job-0", onNode("node-0")))...)
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
@@ -804,8 +804,8 @@ func (w *world) failures(group string) int {
 	return w.known(group).Failures
 }
 
-// TestWhatIsOwedKeepsNoGangBehindFromAReservationWithAKnownStart: a node was idle for five hours, so nothing is reserved for the gang
-// that waits for the same work. The gang behind waits for work of twenty hours.
+// TestWhatIsOwedKeepsNoGangBehindFromAReservationWithAKnownStart: a node was idle for a gang for hours, so nothing is reserved for the second
+// gang, which waits for the same job. The third gang, behind the second, waits for work of twenty hours.
 func TestWhatIsOwedKeepsNoGangBehindFromAReservationWithAKnownStart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		service, timed := selecting("kind", "service"), selecting("kind", "timed")
@@ -834,8 +834,8 @@ func TestWhatIsOwedKeepsNoGangBehindFromAReservationWithAKnownStart(t *testing.T
 	})
 }
 
-// TestAStatedRunTimeKeepsNoNodesIdleForLonger: nobody knows when the job ends for which two gangs wait that are alike but for their run
-// times, of which one is stated as ten years. An ordinary Pod behind them has the idle node after some time.
+// TestAStatedRunTimeKeepsNoNodesIdleForLonger: a gang states that it runs for ten years. The gang waits for a job, and nobody knows when
+// the job ends. Within an hour an ordinary Pod behind the gang gets the idle node.
 func TestAStatedRunTimeKeepsNoNodesIdleForLonger(t *testing.T) {
 	for name, args := range map[string]string{
 		"where estimates count": `{"initialBackoff":"50ms","maxBackoff":"200ms"}`,

@@ -13,6 +13,16 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
+// expectedStart returns when a group is expected to start, as its status has it.
+func (w *world) expectedStart(name string) *schedulingv1alpha1.ExpectedStart {
+	w.t.Helper()
+	group, err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return group.Status.ExpectedStart
+}
+
 // TestAGroupThatWaitsIsToldWhenItStarts, and is not told again while that stays so.
 func TestAGroupThatWaitsIsToldWhenItStarts(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -20,13 +30,7 @@ func TestAGroupThatWaitsIsToldWhenItStarts(t *testing.T) {
 			makeGroup("runs", 1, runsFor(36000)), makePod("runs-0", inGroup("runs"), onNode("node-0")))...)
 		began := time.Now()
 		w.start()
-		told := func() *schedulingv1alpha1.ExpectedStart {
-			group, err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Get(t.Context(), "waits", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return group.Status.ExpectedStart
-		}
+		told := func() *schedulingv1alpha1.ExpectedStart { return w.expectedStart("waits") }
 		w.eventually("the group knows when it starts", func() bool { return told() != nil })
 		// The Pod has no time of its start, so it counts as begun now.
 		if probable := told().Probable.Sub(began); probable < 10*time.Hour || probable > 10*time.Hour+5*time.Minute || !told().Latest.IsZero() {
@@ -40,5 +44,18 @@ func TestAGroupThatWaitsIsToldWhenItStarts(t *testing.T) {
 		if more := w.patches("podgroups") - writes; more > 2 {
 			t.Errorf("in half an hour its status was written %d times more, though nothing has happened", more)
 		}
+	})
+}
+
+// TestAStartThatBecomesUnknownIsTakenBack: nobody knows for how long the Pod runs that has got the node.
+func TestAStartThatBecomesUnknownIsTakenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("waits", 1, runsFor(3600))), makeMembers("waits", 1, wholeNode),
+			makeGroup("runs", 1, runsFor(36000)), makePod("runs-0", inGroup("runs"), onNode("node-0")))...)
+		w.start()
+		w.eventually("the group knows when it starts", func() bool { return w.expectedStart("waits") != nil })
+		w.create(makePod("unknown", onNode("node-0")))
+		w.deletePod("runs-0")
+		w.eventually("the group has no expected start", func() bool { return w.expectedStart("waits") == nil })
 	})
 }

@@ -50,6 +50,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/starts"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -181,7 +182,8 @@ func (w *world) bind(action clienttesting.Action) (bool, apiruntime.Object, erro
 }
 
 // applyConditions stands in for server-side apply, which the fake API server has
-// no schema for: it sets the conditions and leaves the rest of the object alone.
+// no schema for: it sets what the field manager owns, the conditions or the expected
+// start, and leaves the rest of the object alone.
 func (w *world) applyConditions(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	patch := action.(clienttesting.PatchAction)
 	var applied schedulingv1alpha1.PodGroup
@@ -194,7 +196,7 @@ func (w *world) applyConditions(action clienttesting.Action) (bool, apiruntime.O
 		return true, nil, err
 	}
 	group := object.(*schedulingv1alpha1.PodGroup).DeepCopy()
-	if applied.Status.ExpectedStart != nil {
+	if patch.(clienttesting.PatchActionImpl).PatchOptions.FieldManager == starts.FieldManager {
 		group.Status.ExpectedStart = applied.Status.ExpectedStart
 	} else {
 		group.Status.Conditions = applied.Status.Conditions

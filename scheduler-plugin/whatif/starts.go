@@ -35,9 +35,12 @@ type Expected struct {
 	Awaited []dialect.Key
 }
 
+// isUnknown reports whether nothing is known of the start.
+func (e *Expected) isUnknown() bool { return e.Latest.IsZero() && e.Probable.IsZero() }
+
 // ExpectedStarts returns when waiting gangs are expected to start, for the first gangs of each priority. `reserved` are
-// the nodes that are reserved for gangs, as far as the caller knows. Gangs with an unknown start are left out. If nodes
-// or Pods can't be read, the result is empty.
+// the nodes that are reserved for gangs, as far as the caller knows. A gang with an unknown start has the zero Expected,
+// but is left out if there was no time to compute the start. If nodes or Pods can't be read, the result is empty.
 func ExpectedStarts(s *Snapshot, reserved map[dialect.Key][]string) map[dialect.Key]Expected {
 	return expectedStarts(s, gangs(s), reserved)
 }
@@ -47,7 +50,8 @@ func expectedStarts(s *Snapshot, all map[dialect.Key]*gang, reserved map[dialect
 		return nil
 	}
 	x := &expecting{snapshot: s, needs: make(map[string]*forecast.Gang), work: make(map[int]*gang)}
-	x.queue(inOrder(all))
+	line := inOrder(all)
+	x.queue(line)
 	if len(x.gangs) == 0 {
 		return nil
 	}
@@ -57,15 +61,20 @@ func expectedStarts(s *Snapshot, all map[dialect.Key]*gang, reserved map[dialect
 	inOrder := forecast.InOrder(world, x.latest, latest, s.isOver)
 	overtaking := forecast.Backfilled(world, x.latest, latest, s.isOver)
 	probably := forecast.Backfilled(world, x.probable, probable, s.isOver)
-	drawn := x.draw(world, probable)
 	expected := make(map[dialect.Key]Expected)
+	if !s.isOver() {
+		for _, g := range line {
+			expected[g.group.Key] = Expected{}
+		}
+	}
+	drawn := x.draw(world, probable)
 	for i, g := range x.gangs {
 		e := Expected{Latest: x.after(max(inOrder[i].In, overtaking[i].In)), Probable: x.after(middle(drawn[i], probably[i].In))}
 		e.Awaited = x.awaited(&probably[i])
 		if !e.Latest.IsZero() {
 			e.Probable = times.Sooner(e.Probable, e.Latest)
 		}
-		if !e.Latest.IsZero() || !e.Probable.IsZero() {
+		if !e.isUnknown() {
 			expected[g.group.Key] = e
 		}
 	}

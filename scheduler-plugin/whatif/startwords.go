@@ -16,11 +16,11 @@ import (
 // group, and that time has not passed, it is the result, because the scheduler knows more. mayRead reports which other
 // gangs the answer may name.
 func tellStart(s *Snapshot, g *gang, expected map[dialect.Key]Expected, mayRead func(key dialect.Key) bool) *answers.ExpectedStart {
-	found, known := expected[g.group.Key]
+	found := expected[g.group.Key]
 	if told := g.group.ExpectedStart; told != nil && !told.Probable.Time.Before(s.Now) {
-		found.Latest, found.Probable, known = told.Latest.Time, told.Probable.Time, true
+		found.Latest, found.Probable = told.Latest.Time, told.Probable.Time
 	}
-	if !known {
+	if found.isUnknown() {
 		return nil
 	}
 	start := &answers.ExpectedStart{Latest: found.Latest, Probable: found.Probable}

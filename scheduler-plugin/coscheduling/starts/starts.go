@@ -104,18 +104,17 @@ func (t *Teller) tell(ctx context.Context) (computed time.Duration, err error) {
 	return computed, errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
-// write writes into a group when the group is expected to start. The error is nil if the group does not exist any more,
-// or if another group has its name.
+// write writes into a group when the group is expected to start, and removes what the group had before if nothing is known
+// any more. The error is nil if the group does not exist any more, or if another group has its name.
 func (t *Teller) write(ctx context.Context, group *dialect.Group, expected *whatif.Expected) error {
-	start := applyv1alpha1.ExpectedStart()
+	status, start := applyv1alpha1.PodGroupStatus(), applyv1alpha1.ExpectedStart()
 	if !expected.Latest.IsZero() {
-		start.WithLatest(metav1.NewTime(expected.Latest.UTC().Truncate(time.Second)))
+		status.WithExpectedStart(start.WithLatest(metav1.NewTime(expected.Latest.UTC().Truncate(time.Second))))
 	}
 	if !expected.Probable.IsZero() {
-		start.WithProbable(metav1.NewTime(expected.Probable.UTC().Truncate(time.Second)))
+		status.WithExpectedStart(start.WithProbable(metav1.NewTime(expected.Probable.UTC().Truncate(time.Second))))
 	}
-	apply := applyv1alpha1.PodGroup(group.Key.Name, group.Key.Namespace).WithUID(group.UID).
-		WithStatus(applyv1alpha1.PodGroupStatus().WithExpectedStart(start))
+	apply := applyv1alpha1.PodGroup(group.Key.Name, group.Key.Namespace).WithUID(group.UID).WithStatus(status)
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err := t.Client.SchedulingV1alpha1().PodGroups(group.Key.Namespace).ApplyStatus(ctx, apply, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})

@@ -278,7 +278,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 	e.keeper.become(ctx, view.own, out.Reservation)
 	if r := out.Reservation; r != nil && r != view.own && r.Reason.IsCapped() {
-		e.idle.Charge(r, func() provision.Amounts { return place.ShareOf(e.snapshot, 100) }, time.Now())
+		e.idle.Charge(r, *e.reservations.IdlePercent, func() provision.Amounts { return place.ShareOf(e.snapshot, 100) }, time.Now())
 		e.keeper.limit(ctx, r, place.ShareOf(e.snapshot, int64(*e.reservations.MaxPercent)))
 	}
 	if len(out.Victims) > 0 {

@@ -30,7 +30,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			Backfill:       Backfill{Estimates: ptr.To(true), PreemptOverrun: ptr.To(false)},
 			Preemption:     Preemption{MinRuntimeSeconds: ptr.To[int32](0)},
 			ExpectedStarts: ExpectedStarts{Interval: &metav1.Duration{Duration: time.Minute}},
-			Reservations: Reservations{MaxPercent: ptr.To[int32](50),
+			Reservations: Reservations{MaxPercent: ptr.To[int32](50), IdlePercent: ptr.To[int32](2),
 				MembersToCome: MembersToCome{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespaceMaxPercent: ptr.To[int32](50), Preemption: ptr.To(false)}},
 		}
 		change(args)
@@ -177,6 +177,14 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 		"less than nothing is reserved": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"reservations":{"maxPercent":-1}}`)},
 			wantErr: `reservations.maxPercent: Invalid value: -1: must be from 0 to 100`,
+		},
+		"more of the cluster is idle than there is": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"reservations":{"idlePercent":101}}`)},
+			wantErr: `reservations.idlePercent: Invalid value: 101: must be from 1 to 100`,
+		},
+		"nothing is ever idle": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"reservations":{"idlePercent":0}}`)},
+			wantErr: `reservations.idlePercent: Invalid value: 0: must be from 1 to 100`,
 		},
 		"a field that has another name now": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"native":{"mode":"On"}}}`)},

@@ -23,6 +23,7 @@ const AllNamespaces = "*"
 
 func setReservationsDefaults(r *Reservations) {
 	setDefault(&r.MaxPercent, 50)
+	setDefault(&r.IdlePercent, 2)
 	setDefault(&r.MembersToCome.Timeout, metav1.Duration{Duration: 10 * time.Minute})
 	setDefault(&r.MembersToCome.NamespaceMaxPercent, 50)
 	setDefault(&r.MembersToCome.Preemption, false)
@@ -31,6 +32,7 @@ func setReservationsDefaults(r *Reservations) {
 // validateReservations says what is out of range where the defaults are set.
 func validateReservations(all *Reservations, path *field.Path) field.ErrorList {
 	errs := within(path.Child("maxPercent"), all.MaxPercent, 0, 100)
+	errs = append(errs, within(path.Child("idlePercent"), all.IdlePercent, 1, 100)...)
 	r, path := &all.MembersToCome, path.Child("membersToCome")
 	if d := r.Timeout.Duration; d < 0 || d > maxReservation {
 		errs = append(errs, field.Invalid(path.Child("timeout"), d.String(), fmt.Sprintf("must be from 0s to %s", maxReservation)))

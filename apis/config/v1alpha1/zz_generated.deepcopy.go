@@ -679,6 +679,11 @@ func (in *Reservations) DeepCopyInto(out *Reservations) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.IdlePercent != nil {
+		in, out := &in.IdlePercent, &out.IdlePercent
+		*out = new(int32)
+		**out = **in
+	}
 	in.MembersToCome.DeepCopyInto(&out.MembersToCome)
 }
 

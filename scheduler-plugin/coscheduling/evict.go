@@ -62,8 +62,7 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 	go func() {
 		if pause := e.deletePods(ctx, by, pods, waits); pause > 0 {
 			e.gangs.Wake(key)                 // the gang may find other victims,
-			e.dissolveLater(ctx, pods, pause) // some of a gang that goes as a whole may be deleted,
-			e.gangs.Wake(key)                 // and the others may be victims again
+			e.dissolveLater(ctx, pods, pause) // and some of a gang that goes as a whole may be deleted
 		}
 	}()
 }

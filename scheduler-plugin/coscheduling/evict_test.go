@@ -199,6 +199,25 @@ func TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone(t *testing.T) {
 	})
 }
 
+// TestAGangPreemptsAPodThatCouldNotBeDeletedForAnotherGang, as soon as the scheduler may try that again.
+func TestAGangPreemptsAPodThatCouldNotBeDeletedForAnotherGang(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		// Of all gangs only the first is tried once a minute. That is one for which room is reserved elsewhere.
+		w := newWorld(t, all(makeNodes("node", 1, 1, "kind=low"), makeNodes("other", 1, 1, "kind=other"), makePod("low", onNode("node-0")),
+			makePod("long", ofPriority(30), onNode("other-0")), makeGroup("first", 1), makeMembers("first", 1, ofPriority(20), selecting("kind", "other")))...)
+		w.start()
+		refused, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "low", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.engine().evictions.Refused(refused, time.Now().Add(time.Minute))
+		w.create(makeGroup("high", 1))
+		w.create(makeMembers("high", 1, ofPriority(10), selecting("kind", "low"))[0])
+		time.Sleep(time.Minute + time.Second)
+		w.eventually("the gang has the place of the Pod", func() bool { return w.placed("high") == 1 })
+	})
+}
+
 // TestAGangIsNotLeftInPartByADeletionThatFails: the API server fails for a while when a gang is evicted as a whole, or a webhook
 // refuses one of its Pods for two minutes. The gang that wanted the room finds other room meanwhile.
 func TestAGangIsNotLeftInPartByADeletionThatFails(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -81,6 +82,8 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	out.Shortfall.Need.RegardsOthers = out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0
 	if r := out.Reservation; r != nil && r.Reason == room.Preemption {
 		s.mightPreempt = false // what the gang preempts is decided
+	} else {
+		out.Again = times.Sooner(out.Again, s.again)
 	}
 	out.Shortfall.Need = needOf(first.found, out.Shortfall, s)
 	// A gang that was planned without some of its members does not speak for others.

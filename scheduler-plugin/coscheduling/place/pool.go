@@ -16,6 +16,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
@@ -37,6 +38,8 @@ type pool struct {
 	// spared reports that the pool leaves out Pods that may be in the pool another time. Such a Pod can't be evicted
 	// now, does not end, or may be a member of a gang that is not known yet.
 	spared bool
+	// again is when the first of the Pods that can't be evicted now may be evicted; zero if there are none.
+	again time.Time
 }
 
 // marked returns for each Pod of the pool whether the Pod is among the given ones, which are indexes in infos.
@@ -147,8 +150,8 @@ func (g *gathering) add(one *seen) {
 // addGangs.
 func (g *gathering) addVictim(info fwk.PodInfo, of *gangs.Standing) {
 	pod, goesWhole := info.GetPod(), of != nil && of.GoesWhole
-	if g.cluster.Evictions.IsRefused(pod, g.Now) {
-		g.spared = true
+	if until := g.cluster.Evictions.RefusedUntil(pod, g.Now); !until.IsZero() {
+		g.spared, g.again = true, times.Sooner(g.again, until)
 		if goesWhole {
 			g.stay.Insert(of.Rank.Key)
 		}

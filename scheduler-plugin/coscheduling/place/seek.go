@@ -45,6 +45,9 @@ type seeker struct {
 	// search. unsure reports that in some search room was not the only thing that was missing.
 	lacks  int
 	unsure bool
+	// again is when the gang may find more Pods to preempt, because the first of those that can't be evicted now may be evicted
+	// then; zero if there are none.
+	again time.Time
 }
 
 // space is room for a gang that is not free yet.
@@ -306,6 +309,7 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (*sp
 	if err != nil {
 		return nil, err
 	}
+	s.again = times.Sooner(s.again, pool.again)
 	return s.search(ctx, pool, until, evenWithout)
 }
 

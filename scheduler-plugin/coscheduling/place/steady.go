@@ -19,7 +19,7 @@ import (
 // are alike swap places, until as few as possible change their node.
 
 // steady returns the places of members, permuted so that as many members as possible keep their node: the node in the
-// gang's reservation or, without a reservation, the node for which the member is nominated.
+// gang's reservation for preemption or, without such a reservation, the node for which the member is nominated.
 func steady(gang *Gang, places []*framework.PodInfo, before *room.Reservation) ([]*framework.PodInfo, error) {
 	classes := make(map[types.UID]string, len(gang.Waiting))
 	for i, pod := range gang.Waiting {

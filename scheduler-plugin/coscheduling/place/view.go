@@ -120,8 +120,8 @@ type Extenders interface {
 type Evictions interface {
 	// IsLeaving reports whether a Pod is expected to be gone soon.
 	IsLeaving(pod *corev1.Pod, now time.Time) bool
-	// IsRefused reports whether a Pod can't be evicted for now.
-	IsRefused(pod *corev1.Pod, now time.Time) bool
+	// RefusedUntil returns until when a Pod can't be evicted, zero if it may be evicted now.
+	RefusedUntil(pod *corev1.Pod, now time.Time) time.Time
 	// GoneBy returns when Pods that are leaving are expected to be gone.
 	GoneBy(leaving []fwk.PodInfo, now time.Time) time.Time
 }

@@ -51,11 +51,14 @@ func (e *Evictions) Refused(pod *corev1.Pod, until time.Time) {
 	e.refused[pod.UID] = until
 }
 
-// IsRefused reports whether a Pod can't be evicted for now.
-func (e *Evictions) IsRefused(pod *corev1.Pod, now time.Time) bool {
+// RefusedUntil returns until when a Pod can't be evicted, zero if it may be evicted now.
+func (e *Evictions) RefusedUntil(pod *corev1.Pod, now time.Time) time.Time {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return now.Before(e.refused[pod.UID])
+	if until := e.refused[pod.UID]; now.Before(until) {
+		return until
+	}
+	return time.Time{}
 }
 
 // Remove records that a Pod is no longer being evicted.

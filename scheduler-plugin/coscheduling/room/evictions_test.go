@@ -107,7 +107,8 @@ func TestWhoCanNotBeEvicted(t *testing.T) {
 	refused, other := pods[0].Pod, pods[1].Pod
 	var evictions Evictions
 	evictions.Refused(refused, noon.Add(time.Minute))
-	if !evictions.IsRefused(refused, noon) || evictions.IsRefused(refused, noon.Add(time.Minute)) || evictions.IsRefused(other, noon) {
+	is := func(pod *corev1.Pod, now time.Time) bool { return !evictions.RefusedUntil(pod, now).IsZero() }
+	if !is(refused, noon) || is(refused, noon.Add(time.Minute)) || is(other, noon) {
 		t.Error("a Pod that is refused is not so until a time, or another one is")
 	}
 	evictions.Add([]*corev1.Pod{other}, noon.Add(time.Hour))

@@ -749,6 +749,31 @@ func TestNothingIsReservedWhereOnlyServicesRun(t *testing.T) {
 	})
 }
 
+// TestWorkInReservedRoomCostsTheGangNoReservation: by its estimate an ordinary Pod ends in five minutes, so the Pod may use reserved room. The
+// gang then waits for that Pod, too, even if the Pod's containers are always restarted.
+func TestWorkInReservedRoomCostsTheGangNoReservation(t *testing.T) {
+	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyAlways} {
+		t.Run(string(policy), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, wholeNode),
+					makeGroup("one", 1, runsFor(1200)), makePod("one-0", inGroup("one"), onNode("node-0")),
+					makeGroup("two", 1, runsFor(1200)), makePod("two-0", inGroup("two"), onNode("node-1")))...)
+				w.start()
+				w.eventually("resources are reserved for the large gang", func() bool { return w.reserved("big") != nil })
+				w.create(makePod("ordinary", createdAt(6), func(p *schedulertesting.PodWrapper) {
+					p.Annotation(schedulingv1alpha1.AnnotationExpectedRuntime, "300")
+					p.Spec.RestartPolicy = policy
+				}))
+				w.eventually("the Pod runs in reserved room", func() bool { return w.placed("ordinary") == 1 })
+				time.Sleep(3 * time.Minute) // The gang has a cycle after a tenth of twenty minutes.
+				if w.reserved("big") == nil {
+					t.Errorf("nothing is reserved for the large gang, which is told %q", w.told("big").Message)
+				}
+			})
+		})
+	}
+}
+
 // TestAGangThatCantBeHelpedKeepsNoOtherFromIt: its node selector fits no node.
 func TestAGangThatCantBeHelpedKeepsNoOtherFromIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -768,6 +793,7 @@ func TestAGangThatCantBeHelpedKeepsNoOtherFromIt(t *testing.T) {
 func TestTheClusterIsNotKeptIdleForOneGangAfterTheOther(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("first", 2)), makeMembers("first", 2, wholeNode), makePod("job-0", onNode("node-0")))...)
+		w.args = `{"reservations":{"idlePercent":10}}`
 		w.start()
 		w.eventually("resources are reserved for the first gang", func() bool { return w.reserved("first") != nil })
 		time.Sleep(3*time.Minute + 30*time.Second)

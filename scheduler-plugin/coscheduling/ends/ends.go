@@ -81,11 +81,11 @@ func OfPod(pod *corev1.Pod, now time.Time) End {
 	return endOf(begun, limit, expected, graceOf(pod), now)
 }
 
-// ByItself reports whether an ordinary Pod will end by itself: it has a deadline, or its restartPolicy is not Always.
-// Pods of Deployments, StatefulSets and DaemonSets, and static Pods, do not.
+// ByItself reports whether an ordinary Pod will end by itself: it has a deadline or an estimate, or its restartPolicy is not
+// Always. Other Pods of Deployments, StatefulSets and DaemonSets, and static Pods, do not.
 func ByItself(pod *corev1.Pod) bool {
 	always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""
-	return !always || pod.Spec.ActiveDeadlineSeconds != nil
+	return !always || pod.Spec.ActiveDeadlineSeconds != nil || Estimate(pod) > 0
 }
 
 // WithNode reports whether a Pod stays on its node as long as the node exists: a DaemonSet or the node itself controls it.

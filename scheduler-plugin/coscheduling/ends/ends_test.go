@@ -109,9 +109,12 @@ func TestAStartInAnotherCenturyHangsNothing(t *testing.T) {
 
 func TestWhatEndsByItself(t *testing.T) {
 	tests := map[string]struct {
-		spec corev1.PodSpec
-		want bool
+		spec      corev1.PodSpec
+		estimates string
+		want      bool
 	}{
+		"a service with an estimate":        {estimates: "60", want: true},
+		"no service with a wrong estimate":  {estimates: "1h"},
 		"a Pod of a Job":                    {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure}, want: true},
 		"a Pod that is never restarted":     {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, want: true},
 		"a service with a deadline":         {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, ActiveDeadlineSeconds: ptr.To[int64](60)}, want: true},
@@ -120,7 +123,8 @@ func TestWhatEndsByItself(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := ByItself(&corev1.Pod{Spec: tc.spec}); got != tc.want {
+			annotations := map[string]string{schedulingv1alpha1.AnnotationExpectedRuntime: tc.estimates}
+			if got := ByItself(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Spec: tc.spec}); got != tc.want {
 				t.Errorf("it ends: %t, want %t", got, tc.want)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -29,27 +30,38 @@ type run struct {
 	until time.Time // when the gang was last seen running
 }
 
-// look records which gangs run, and learns from gangs that no longer do.
+// look records which gangs run, and learns from gangs that have ended: they no longer run, and their group is gone or a
+// Pod of theirs has ended. Gangs with a disrupted Pod did not end by themselves, so nothing is learned from them.
 func (h *history) look(s *whatif.Snapshot) {
 	if h.learned == nil {
 		h.learned = newLearned()
 	}
 	pods := make(map[dialect.Key][]*corev1.Pod)
+	ended, disrupted, exists := sets.New[dialect.Key](), sets.New[dialect.Key](), sets.New[types.UID]()
 	for _, pod := range s.Pods {
-		if key, named := s.Links.KeyOf(pod); named && pod.Status.StartTime != nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+		key, named := s.Links.KeyOf(pod)
+		switch {
+		case !named:
+		case slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }):
+			disrupted.Insert(key)
+		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+			ended.Insert(key)
+		case pod.Status.StartTime != nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil:
 			pods[key] = append(pods[key], pod)
 		}
 	}
 	before := h.running
 	h.running = make(map[types.UID]run)
 	for _, group := range s.Groups {
+		exists.Insert(group.UID)
 		if members := pods[group.Key]; len(members) > 0 {
 			h.running[group.UID] = run{group, s.Now.Add(-whatif.Ran(members, s.Now)), s.Now}
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(before)) {
-		if _, runs := h.running[uid]; !runs {
-			was := before[uid]
+		was := before[uid]
+		_, runs := h.running[uid]
+		if key := was.group.Key; !runs && !disrupted.Has(key) && (ended.Has(key) || !exists.Has(uid)) {
 			h.learned.ended(was.group.Key, was.group.Spec.Runtime.Expected, was.until.Sub(was.since))
 		}
 	}

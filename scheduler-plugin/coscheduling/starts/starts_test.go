@@ -8,6 +8,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
@@ -33,6 +38,45 @@ func TestAGroupIsToldWhatIsNews(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := last.isNews(&test.now, noon, at(1).Add(test.after)); got != test.want {
 				t.Errorf("it is told: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// TestWhatIsLearnedFromGangsThatRunNoMore: five gangs were to run for ten hours, and run for six minutes.
+func TestWhatIsLearnedFromGangsThatRunNoMore(t *testing.T) {
+	group := &dialect.Group{Key: dialect.Key{Namespace: "team", Name: "train-1"}, UID: "group",
+		Spec: dialect.Spec{Runtime: dialect.Runtime{Expected: 10 * time.Hour}}}
+	ended, preempted := corev1.PodStatus{Phase: corev1.PodSucceeded}, corev1.PodStatus{Phase: corev1.PodFailed,
+		Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}}
+	for name, test := range map[string]struct {
+		groups []*dialect.Group
+		then   []corev1.PodStatus // of the gang's only Pod, none if the Pod is gone
+		want   time.Duration
+	}{
+		"their Pods have ended":        {groups: []*dialect.Group{group}, then: []corev1.PodStatus{ended}, want: 6 * time.Minute},
+		"all of them are gone":         {want: 6 * time.Minute},
+		"their Pods were preempted":    {groups: []*dialect.Group{group}, then: []corev1.PodStatus{preempted}, want: 10 * time.Hour},
+		"their Pods have to be remade": {groups: []*dialect.Group{group}, want: 10 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := func(status corev1.PodStatus) *corev1.Pod {
+				return &corev1.Pod{Status: status, ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "train-1-0", UID: "pod",
+					Labels: map[string]string{schedulingv1alpha1.LabelPodGroup: "train-1"}}}
+			}
+			var h history
+			for i := range minShares {
+				began := noon.Add(time.Duration(i) * time.Hour)
+				runs := pod(corev1.PodStatus{Phase: corev1.PodRunning, StartTime: ptr.To(metav1.NewTime(began))})
+				h.look(&whatif.Snapshot{Now: began.Add(6 * time.Minute), Groups: []*dialect.Group{group}, Pods: []*corev1.Pod{runs}, Links: &dialect.Links{}})
+				var then []*corev1.Pod
+				for _, status := range test.then {
+					then = append(then, pod(status))
+				}
+				h.look(&whatif.Snapshot{Now: began.Add(7 * time.Minute), Groups: test.groups, Pods: then, Links: &dialect.Links{}})
+			}
+			if got := h.runs(group, 0, 0.5); got != test.want {
+				t.Errorf("the next gang is expected to run for %v, want %v", got, test.want)
 			}
 		})
 	}

@@ -381,7 +381,7 @@ func (t *Gangs) settle(g *gang) {
 	if !g.scheduled() {
 		return
 	}
-	t.queue.Settled(g.key, t.config.Now())
+	t.queue.Settled(g.key)
 	b := &g.bindings
 	if b.message == "" || b.lastFailed() && g.waiting.Total > 0 || g.isBinding() {
 		return

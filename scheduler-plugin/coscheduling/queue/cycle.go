@@ -92,7 +92,6 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 	}
 	if why.Helpless > 0 {
 		g.helpless = now.Add(why.Helpless)
-		q.arrange(g, now)
 	}
 	if g.slow = why.Took > 0; g.slow {
 		q.slowUntil = times.Later(q.slowUntil, now.Add((slowShareOfAll-1)*why.Took))
@@ -161,7 +160,6 @@ func (q *Queue) Placed(key dialect.Key, rest bool, now time.Time) {
 	if !rest {
 		q.leave(g, now)
 	}
-	q.arrange(g, now)
 }
 
 // Unbound records that a member with a place could not be bound. The gang backs off. If other members were refused in
@@ -191,9 +189,8 @@ func (q *Queue) Bound(key dialect.Key, now time.Time) {
 
 // Settled records that a gang's minimum is bound. If members wait later, the time that Since returns begins with the
 // gang's next cycle.
-func (q *Queue) Settled(key dialect.Key, now time.Time) {
+func (q *Queue) Settled(key dialect.Key) {
 	if g := q.gangs[key]; g != nil {
 		g.since = time.Time{}
-		q.arrange(g, now)
 	}
 }

@@ -198,7 +198,7 @@ func (f *life) step() {
 		key := f.key()
 		f.note("bound and settled %v", key)
 		f.q.Bound(key, f.now)
-		f.q.Settled(key, f.now)
+		f.q.Settled(key)
 	case n < 65:
 		f.now = f.now.Add(time.Duration(f.r.IntN(1500)) * time.Millisecond)
 	case n < 67:

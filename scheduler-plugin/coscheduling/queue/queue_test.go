@@ -197,7 +197,7 @@ func TestWhoIsUnknownIsIgnored(t *testing.T) {
 	c.Placed(b, true, c.now)
 	c.Unbound(b, terms, c.now)
 	c.Bound(b, c.now)
-	c.Settled(b, c.now)
+	c.Settled(b)
 	if _, alike := c.RefuseAlike(b, "x", 0, c.now); alike {
 		t.Error("an unknown gang is like another")
 	}
@@ -661,12 +661,12 @@ func TestAGangWaitsSinceItWasFirstPlanned(t *testing.T) {
 	since(start.Add(-time.Hour))
 	cycle(time.Time{}) // which may be nonsense
 	since(start.Add(-time.Hour))
-	c.Settled(a, c.now)
+	c.Settled(a)
 	since(time.Time{})
 	began := c.now
 	cycle(time.Time{})
 	since(began)
-	c.Settled(a, c.now)
+	c.Settled(a)
 	began = c.now
 	cycle(c.now.Add(time.Hour))
 	since(began)

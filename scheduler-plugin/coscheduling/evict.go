@@ -58,10 +58,9 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 	kube.ObservePreemption(len(pods))
 	klog.FromContext(ctx).V(2).Info("Preempting Pods for a pod group", "victims", len(pods))
 	by := &kube.Preemptor{Object: standIn(view.Group, view.Waiting[0]), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
-	key := view.Key
 	go func() {
 		if pause := e.deletePods(ctx, by, pods, waits); pause > 0 {
-			e.gangs.Wake(key)                 // the gang may find other victims,
+			e.gangs.Wake(view.Key)            // the gang may find other victims,
 			e.dissolveLater(ctx, pods, pause) // and some of a gang that goes as a whole may be deleted
 		}
 	}()

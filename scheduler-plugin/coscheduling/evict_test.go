@@ -213,7 +213,6 @@ func TestAGangPreemptsAPodThatCouldNotBeDeletedForAnotherGang(t *testing.T) {
 		w.engine().evictions.Refused(refused, time.Now().Add(time.Minute))
 		w.create(makeGroup("high", 1))
 		w.create(makeMembers("high", 1, ofPriority(10), selecting("kind", "low"))[0])
-		time.Sleep(time.Minute + time.Second)
 		w.eventually("the gang has the place of the Pod", func() bool { return w.placed("high") == 1 })
 	})
 }

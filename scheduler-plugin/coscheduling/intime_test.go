@@ -765,7 +765,8 @@ func TestWorkInReservedRoomCostsTheGangNoReservation(t *testing.T) {
 					p.Spec.RestartPolicy = policy
 				}))
 				w.eventually("the Pod runs in reserved room", func() bool { return w.placed("ordinary") == 1 })
-				time.Sleep(3 * time.Minute) // The gang has a cycle after a tenth of twenty minutes.
+				before := w.reserved("big")
+				w.eventually("the gang has renewed or lost its reservation", func() bool { return w.reserved("big") != before })
 				if w.reserved("big") == nil {
 					t.Errorf("nothing is reserved for the large gang, which is told %q", w.told("big").Message)
 				}

@@ -126,9 +126,10 @@ type Reservations struct {
 	// there is no other ahead. 0 reserves nothing except for preemption. Default 50.
 	MaxPercent *int32 `json:"maxPercent,omitempty"`
 
-	// idlePercent is how much of the cluster is idle at most, in the mean over time, for all groups together of which
-	// nobody knows when they will start, 1 to 100. No other work may use nodes that are reserved for such a group. Large
-	// groups without run times start sooner with more, and all other work sooner with less. Default 2.
+	// idlePercent is the largest part of the cluster that may be idle for groups with an unknown start, in percent, 1 to
+	// 100. It is a mean over time, for all such groups together. No other work may use the nodes that are reserved for such
+	// a group. With a larger value, large groups without run times start sooner. With a smaller value, all other work
+	// starts sooner. Default 2.
 	IdlePercent *int32 `json:"idlePercent,omitempty"`
 
 	// membersToCome says for which members that come after the start of their group room is reserved. The groups

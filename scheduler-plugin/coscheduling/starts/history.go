@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -42,9 +43,9 @@ func (h *history) look(s *whatif.Snapshot) {
 		key, named := s.Links.KeyOf(pod)
 		switch {
 		case !named:
-		case slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }):
+		case kube.ConditionOf(pod, corev1.DisruptionTarget) != nil:
 			disrupted.Insert(key)
-		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		case kube.HasEnded(pod):
 			ended.Insert(key)
 		case pod.Status.StartTime != nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil:
 			pods[key] = append(pods[key], pod)
@@ -62,7 +63,7 @@ func (h *history) look(s *whatif.Snapshot) {
 		was := before[uid]
 		_, runs := h.running[uid]
 		if key := was.group.Key; !runs && !disrupted.Has(key) && (ended.Has(key) || !exists.Has(uid)) {
-			h.learned.ended(was.group.Key, was.group.Spec.Runtime.Expected, was.until.Sub(was.since))
+			h.learned.ended(key, was.group.Spec.Runtime.Expected, was.until.Sub(was.since))
 		}
 	}
 }
